@@ -1,0 +1,1 @@
+"""Least squares on partitioned data, with the error known."""

@@ -1,0 +1,168 @@
+"""What a source of rows offers: numbered rows in blocks, with the columns a regression needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.sources.encoding import Encoding
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class Block(Protocol):
+    """A run of rows, at most as many as were asked for.
+
+    Attributes
+    ----------
+    row_numbers
+        Number of each row in its source, counted from zero before any row was dropped, strictly increasing. The
+        random numbers of a sketch and the partition of a row depend on it, so it may not depend on block sizes.
+    weights
+        Sample weights, or None when every row counts once.
+    labels
+        Index of each row's value of the partition column in `Source.partition_values`, or None.
+    dropped
+        Rows with missing values that were left out just before or among these rows.
+    """
+
+    @property
+    def row_numbers(self) -> IntArray: ...
+
+    @property
+    def weights(self) -> FloatArray | None: ...
+
+    @property
+    def labels(self) -> IntArray | None: ...
+
+    @property
+    def dropped(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def copy_into(self, out: FloatArray, begin: int, end: int) -> None:
+        """Write rows begin to end as float64 into `out`, one row of `out` per column: features, then targets.
+
+        `out` has shape (features + targets, end - begin) and unit stride along its last axis.
+        """
+        ...
+
+    def take(self, positions: IntArray) -> Block:
+        """Return the block of the rows at these positions (increasing)."""
+        ...
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """The rows that one file holds: numbers start to stop; `stop` is None while it is not known."""
+
+    name: str
+    start: int | None
+    stop: int | None
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Numbered rows with chosen columns.
+
+    A source is a small value: it can be pickled and opened again on another machine, unless it holds the rows
+    themselves. Nothing is read before `read` is iterated, except what was needed to learn the schema.
+
+    Attributes
+    ----------
+    feature_names, target_names
+        Names of the numeric columns that blocks deliver (after one-hot encoding).
+    row_count
+        Number of rows before any are dropped, or None when only reading tells.
+    replayable
+        Whether `read` can be called more than once.
+    random_access
+        Whether `read(start, stop)` costs about stop - start rows, so that several workers may share one source.
+    files
+        The files behind the rows, in order; empty when there are none.
+    partition_values
+        Distinct values of the partition column in increasing order, as text; empty without such a column.
+    has_weights
+        Whether blocks carry weights.
+    encoding
+        One-hot levels per encoded column (empty when nothing is encoded): what `predict` needs to repeat the encoding.
+    description
+        One short phrase for people: "array of 100 rows", "3 Parquet files".
+    """
+
+    @property
+    def feature_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def target_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def row_count(self) -> int | None: ...
+
+    @property
+    def replayable(self) -> bool: ...
+
+    @property
+    def random_access(self) -> bool: ...
+
+    @property
+    def files(self) -> tuple[FilePart, ...]: ...
+
+    @property
+    def partition_values(self) -> tuple[str, ...]: ...
+
+    @property
+    def has_weights(self) -> bool: ...
+
+    @property
+    def encoding(self) -> Encoding: ...
+
+    @property
+    def description(self) -> str: ...
+
+    def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[Block]:
+        """Yield the rows numbered start (included) to stop (excluded) in order, in blocks of at most block_rows."""
+        ...
+
+    def counted(self) -> Source:
+        """Return this source with `row_count` and every file's rows known, reading the rows once if need be."""
+        ...
+
+
+@dataclass(frozen=True)
+class DenseBlock:
+    """Rows held as two-dimensional arrays: features n×d and targets n×t, in any memory order and numeric type."""
+
+    row_numbers: IntArray
+    features: NDArray[np.generic]
+    targets: NDArray[np.generic]
+    weights: FloatArray | None = None
+    labels: IntArray | None = None
+    dropped: int = field(default=0)
+
+    def __len__(self) -> int:
+        return int(self.row_numbers.shape[0])
+
+    def copy_into(self, out: FloatArray, begin: int, end: int) -> None:
+        """Write rows begin to end, one row of `out` per column."""
+        from partsketch.sketches.kernels import copy_transposed
+
+        width = self.features.shape[1]
+        copy_transposed(self.features[begin:end], out[:width])
+        copy_transposed(self.targets[begin:end], out[width:])
+
+    def take(self, positions: IntArray) -> DenseBlock:
+        """Return the block of the rows at these positions."""
+        return DenseBlock(
+            row_numbers=self.row_numbers[positions],
+            features=self.features[positions],
+            targets=self.targets[positions],
+            weights=None if self.weights is None else self.weights[positions],
+            labels=None if self.labels is None else self.labels[positions],
+            dropped=self.dropped,
+        )
