@@ -1,0 +1,101 @@
+"""Dense kernels that NumPy does not offer, or not without holding the interpreter lock.
+
+SciPy's wrapped BLAS routines keep the lock while they work, so worker threads would wait for one another; the same
+routines reached through their C addresses do not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+#: Below this many columns a general product is quicker than the symmetric one, which then works in tiny strips.
+_SYMMETRIC_PRODUCT_FROM = 32
+
+
+def tile_rows_for(width: int) -> int:
+    """Return how many rows of `width` columns make one tile.
+
+    A tile should stay in the second-level cache (about 2¹⁷ numbers) and still be tall enough for efficient products.
+    The number depends on the width alone, because the order of summation, and so the last bits of every summary,
+    depends on it.
+    """
+    rows = 8192
+    while rows > 1024 and rows * width > 2**17:
+        rows //= 2
+    while rows < 2 * width:
+        rows *= 2
+    return rows
+
+
+def padded_width(width: int) -> int:
+    """Round a number of columns up to whole vector registers (eight doubles): products are a quarter faster."""
+    return width if width < _SYMMETRIC_PRODUCT_FROM else -(-width // 8) * 8
+
+
+def gram(columns: FloatArray) -> FloatArray:
+    """Return Z Zᵀ for Z of shape (columns, rows) with unit stride along rows."""
+    if columns.shape[0] < _SYMMETRIC_PRODUCT_FROM:
+        # A distinct array object of the same memory would still be recognised as the same operand: use two strips.
+        half = (columns.shape[0] + 1) // 2
+        out = np.empty((columns.shape[0], columns.shape[0]))
+        transposed = columns.T
+        np.matmul(columns[:half], transposed, out=out[:half])
+        np.matmul(columns[half:], transposed, out=out[half:])
+        return out
+    return np.asarray(np.matmul(columns, columns.T))
+
+
+@cache
+def _dtrsm() -> Callable[..., None]:
+    from numba.extending import get_cython_function_address
+
+    integer, double = ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_double)
+    letter, address = ctypes.c_char_p, ctypes.c_void_p
+    signature = ctypes.CFUNCTYPE(
+        None, letter, letter, letter, letter, integer, integer, double, address, integer, address, integer
+    )
+    return signature(get_cython_function_address("scipy.linalg.cython_blas", "dtrsm"))
+
+
+def divide_by_triangular(columns: FloatArray, factor: FloatArray) -> None:
+    """Replace A by A R⁻¹ in place, where A is held as its columns (shape columns × rows) and R is upper triangular.
+
+    A triangular solve, not a product with an inverse: only the solve is backward stable when R is ill-conditioned.
+    """
+    width, rows = columns.shape
+    if rows == 0:
+        return
+    if columns.strides[1] != 8 or not factor.flags.c_contiguous:
+        raise ValueError("divide_by_triangular needs unit stride along rows and a contiguous factor")
+    # Column-major routines see the row-major R as its transpose, a lower triangle.
+    _dtrsm()(
+        b"R",
+        b"L",
+        b"T",
+        b"N",
+        ctypes.byref(ctypes.c_int(rows)),
+        ctypes.byref(ctypes.c_int(width)),
+        ctypes.byref(ctypes.c_double(1.0)),
+        factor.ctypes.data,
+        ctypes.byref(ctypes.c_int(width)),
+        columns.ctypes.data,
+        ctypes.byref(ctypes.c_int(columns.strides[0] // 8)),
+    )
+
+
+def triangular_factor(*stacked: FloatArray) -> FloatArray:
+    """Return the square upper triangular R, diagonal not negative, with RᵀR = Σ AᵀA over the given matrices A."""
+    matrix = np.vstack(stacked) if len(stacked) > 1 else stacked[0]
+    width = matrix.shape[1]
+    factor = np.linalg.qr(matrix, mode="r")
+    if factor.shape[0] < width:
+        factor = np.vstack([factor, np.zeros((width - factor.shape[0], width))])
+    signs = np.where(np.diagonal(factor) < 0, -1.0, 1.0)
+    return np.ascontiguousarray(np.triu(factor) * signs[:, None])

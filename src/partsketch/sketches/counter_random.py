@@ -1,0 +1,207 @@
+"""Random numbers as a pure function of where they are used: Philox4x32-10 counters, Box–Muller normals.
+
+A number depends on (key, stream, row, column) and on nothing else, so a sketch is the same for any block size, thread
+count, engine or order of arrival. Only additions, multiplications, divisions and square roots of IEEE doubles are used,
+each rounded on its own (no fused operations), hence the same bits on every processor. The logarithm and the sine are
+written as polynomials because calls to the mathematical library would stop the compiler from using vector
+instructions; their coefficients are the classical minimax ones, good to about one unit in the last place.
+
+The counter holds row (64 bits), column group (32 bits) and stream (32 bits); the key holds the seed and the purpose.
+Philox: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+#: Purposes that need random numbers of their own under one seed.
+PURPOSES = {"gaussian": 0, "shuffle": 1}
+
+COLUMNS_PER_COUNTER = 4
+
+_MULTIPLIER_0 = np.uint64(0xD2511F53)
+_MULTIPLIER_1 = np.uint64(0xCD9E8D57)
+_WEYL_0 = np.uint64(0x9E3779B9)
+_WEYL_1 = np.uint64(0xBB67AE85)
+_LOW = np.uint64(0xFFFFFFFF)
+_32 = np.uint64(32)
+
+_TWO_PI_PER_COUNT = 2.0 * np.pi / 2.0**32
+
+
+# Division by zero must not be checked for: the check is a branch, and a branch stops vectorisation.
+def _compiled(function: Any) -> Any:
+    return njit(cache=True, nogil=True, error_model="numpy")(function)
+
+
+def _inlined(function: Any) -> Any:
+    return njit(cache=True, nogil=True, error_model="numpy", inline="always")(function)
+
+
+@_inlined
+def _philox(x0, x1, x2, x3, key0, key1):  # type: ignore[no-untyped-def]
+    """Ten rounds on four 32-bit words held in 64-bit integers, so that one multiplication gives both halves."""
+    for _ in range(10):
+        product0 = x0 * _MULTIPLIER_0
+        product1 = x2 * _MULTIPLIER_1
+        x0 = (product1 >> _32) ^ x1 ^ key0
+        x1 = product1 & _LOW
+        x2 = (product0 >> _32) ^ x3 ^ key1
+        x3 = product0 & _LOW
+        key0 = (key0 + _WEYL_0) & _LOW
+        key1 = (key1 + _WEYL_1) & _LOW
+    return x0, x1, x2, x3
+
+
+@_inlined
+def _negative_log(word):  # type: ignore[no-untyped-def]
+    """Return −log((word + 1/2) / 2³²) for a 32-bit word."""
+    value = np.float64(np.int64(word)) + 0.5
+    bits = np.float64(value).view(np.int64)
+    # Shift the binade so that the mantissa lies in [√½, √2): the polynomial is centred on one.
+    bits = bits + np.int64(0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
+    exponent = np.float64((bits >> np.int64(52)) - np.int64(1023))
+    bits = (bits & np.int64(0x000FFFFFFFFFFFFF)) + np.int64(0x3FE6A09E667F3BCD)
+    fraction = np.int64(bits).view(np.float64) - 1.0
+    s = fraction / (2.0 + fraction)
+    z = s * s
+    tail = z * (
+        0.6666666666666735130
+        + z
+        * (
+            0.3999999999940941908
+            + z
+            * (
+                0.2857142874366239149
+                + z
+                * (
+                    0.2222219843214978396
+                    + z * (0.1818357216161805012 + z * (0.1531383769920937332 + z * 0.1479819860511658591))
+                )
+            )
+        )
+    )
+    half_square = 0.5 * fraction * fraction
+    log_mantissa = fraction - (half_square - s * (half_square + tail))
+    return (32.0 - exponent) * 0.6931471805599453094 - log_mantissa
+
+
+@_inlined
+def _sine_cosine(word):  # type: ignore[no-untyped-def]
+    """Return sine and cosine of 2π(word + 1/2)/2³² for a 32-bit word."""
+    signed = np.int64(word)
+    quadrant = (signed + np.int64(0x20000000)) >> np.int64(30)
+    angle = (np.float64(signed - (quadrant << np.int64(30))) + 0.5) * _TWO_PI_PER_COUNT
+    z = angle * angle
+    sine = angle + angle * z * (
+        -1.66666666666666324348e-01
+        + z
+        * (
+            8.33333333332248946124e-03
+            + z
+            * (
+                -1.98412698298579493134e-04
+                + z * (2.75573137070700676789e-06 + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10))
+            )
+        )
+    )
+    cosine = (
+        1.0
+        - 0.5 * z
+        + z
+        * z
+        * (
+            4.16666666666666019037e-02
+            + z
+            * (
+                -1.38888888888741095749e-03
+                + z
+                * (
+                    2.48015872894767294178e-05
+                    + z
+                    * (-2.75573143513906633035e-07 + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11))
+                )
+            )
+        )
+    )
+    odd = (quadrant & np.int64(1)) == np.int64(1)
+    swapped_sine = cosine if odd else sine
+    swapped_cosine = sine if odd else cosine
+    sine_negative = (quadrant & np.int64(2)) != np.int64(0)
+    cosine_negative = ((quadrant + np.int64(1)) & np.int64(2)) != np.int64(0)
+    return (
+        -swapped_sine if sine_negative else swapped_sine,
+        -swapped_cosine if cosine_negative else swapped_cosine,
+    )
+
+
+@_compiled
+def _fill_normals(key0, key1, stream, rows, first_group, scale, out):  # type: ignore[no-untyped-def]
+    for group in range(out.shape[0] // 4):
+        x2_start = np.uint64(first_group + group)
+        row0 = out[4 * group]
+        row1 = out[4 * group + 1]
+        row2 = out[4 * group + 2]
+        row3 = out[4 * group + 3]
+        for r in range(rows.shape[0]):
+            row = np.uint64(rows[r])
+            x0, x1, x2, x3 = _philox(row & _LOW, row >> _32, x2_start, stream, key0, key1)
+            radius = np.sqrt(2.0 * _negative_log(x0)) * scale
+            sine, cosine = _sine_cosine(x1)
+            row0[r] = radius * cosine
+            row1[r] = radius * sine
+            radius = np.sqrt(2.0 * _negative_log(x2)) * scale
+            sine, cosine = _sine_cosine(x3)
+            row2[r] = radius * cosine
+            row3[r] = radius * sine
+
+
+@_compiled
+def _fill_words(key0, key1, stream, rows, out):  # type: ignore[no-untyped-def]
+    for r in range(rows.shape[0]):
+        row = np.uint64(rows[r])
+        x0, x1, _x2, _x3 = _philox(row & _LOW, row >> _32, np.uint64(0), stream, key0, key1)
+        out[r] = (x1 << _32) | x0
+
+
+@_compiled
+def philox_words(x0, x1, x2, x3, key0, key1):  # type: ignore[no-untyped-def]
+    """Return the four output words of Philox4x32-10 for four counter words and two key words."""
+    return _philox(x0, x1, x2, x3, key0, key1)
+
+
+def derive_key(seed: int, purpose: str) -> tuple[np.uint64, np.uint64]:
+    """Return the two key words for a seed (0 ≤ seed < 2⁶⁴) and a purpose.
+
+    The purpose is mixed in by one evaluation of Philox itself, so that the numbers of two purposes, and of two seeds,
+    are unrelated.
+    """
+    low, high = np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32)
+    words = philox_words(np.uint64(PURPOSES[purpose]), np.uint64(0), np.uint64(0), np.uint64(0), low, high)
+    return np.uint64(words[0]), np.uint64(words[1])
+
+
+def fill_normals(
+    key: tuple[np.uint64, np.uint64],
+    stream: int,
+    rows: NDArray[np.int64],
+    scale: float,
+    out: NDArray[np.float64],
+    first_column: int = 0,
+) -> None:
+    """Fill `out[c, r]` with scale · N(0, 1) for column first_column + c and row number rows[r].
+
+    The number of rows of `out` and `first_column` are multiples of four: one counter gives four columns.
+    """
+    _fill_normals(key[0], key[1], np.uint64(stream), rows, first_column // COLUMNS_PER_COUNTER, scale, out)
+
+
+def random_words(key: tuple[np.uint64, np.uint64], stream: int, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return one uniform 64-bit word for each row number."""
+    out = np.empty(rows.shape[0], dtype=np.uint64)
+    _fill_words(key[0], key[1], np.uint64(stream), rows, out)
+    return out

@@ -1,0 +1,73 @@
+"""Gaussian sketch: Z = S A with independent entries N(0, 1/m) in S, the one with an exact theory."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from partsketch.blas import padded_width, tile_rows_for
+from partsketch.sketches.base import Accumulator, FloatArray, IntArray, Sketch, SketchSpecification
+from partsketch.sketches.counter_random import COLUMNS_PER_COUNTER, derive_key, fill_normals
+
+#: Numbers of S that exist at once: 2 MB, which the product reads back from the cache.
+_STRIP_NUMBERS = 2**18
+
+
+@cache
+def _key(seed: int) -> tuple[np.uint64, np.uint64]:
+    return derive_key(seed, "gaussian")
+
+
+class GaussianAccumulator(Accumulator):
+    """Adds S_tile A_tile to an m×q matrix, a strip of sketch rows at a time."""
+
+    def __init__(self, specification: SketchSpecification, stream: int, width: int) -> None:
+        assert specification.size is not None
+        assert specification.seed is not None
+        self._size = specification.size
+        self._key = _key(specification.seed)
+        self._stream = stream
+        self._scale = 1.0 / np.sqrt(specification.size)
+        self._total = np.zeros((specification.size, width))
+        tile_rows = tile_rows_for(padded_width(width))
+        strip = max(COLUMNS_PER_COUNTER, _STRIP_NUMBERS // tile_rows // COLUMNS_PER_COUNTER * COLUMNS_PER_COUNTER)
+        padded_size = -(-self._size // COLUMNS_PER_COUNTER) * COLUMNS_PER_COUNTER
+        self._strip = min(strip, padded_size)
+        self._normals = np.empty((self._strip, tile_rows))
+
+    def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
+        """Add the product of this tile."""
+        rows = tile.shape[1]
+        transposed = tile[: self._total.shape[1]].T
+        product = np.empty_like(self._total)
+        for first in range(0, self._size, self._strip):
+            count = min(self._strip, self._size - first)
+            padded = -(-count // COLUMNS_PER_COUNTER) * COLUMNS_PER_COUNTER
+            normals = self._normals[:padded, :rows]
+            fill_normals(self._key, self._stream, row_numbers, self._scale, normals, first_column=first)
+            np.matmul(normals[:count], transposed, out=product[first : first + count])
+        if not np.isfinite(product).all():
+            return False
+        self._total += product
+        return True
+
+    def finish(self) -> FloatArray:
+        """Return S A."""
+        return self._total
+
+
+class GaussianSketch(Sketch):
+    """Dense Gaussian projection; the number at (sketch row, data row) depends on seed, stream and the two numbers."""
+
+    kind = "gaussian"
+    is_random = True
+    has_exact_theory = True
+
+    def accumulator(self, specification: SketchSpecification, stream: int, width: int) -> Accumulator:
+        """Return an empty m×q accumulator."""
+        return GaussianAccumulator(specification, stream, width)
+
+    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Add: S = [S₁ S₂] acts on disjoint rows."""
+        return first + second
