@@ -1,0 +1,222 @@
+"""From rows to pieces: the one function that every engine runs, wherever it runs it.
+
+Rows are numbered. Each partition is cut into segments of a fixed number of rows, each segment into tiles; a segment's
+piece depends on its rows alone, and pieces are merged in a fixed order. Block sizes, threads and engines therefore
+cannot change a bit of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from partsketch.blas import padded_width, tile_rows_for
+from partsketch.errors import InputError
+from partsketch.partitions import Partitioning
+from partsketch.sketches.base import FloatArray, IntArray, SketchSpecification, get_sketch
+from partsketch.sources.base import Block, Source
+
+#: Rows of a segment: enough to amortise a merge, few enough to share one partition among threads.
+SEGMENT_ROWS = 65536
+
+INTERCEPT = "(intercept)"
+
+
+@dataclass(frozen=True)
+class SummaryRequest:
+    """What is asked of every row.
+
+    Attributes
+    ----------
+    specification
+        Which sketch.
+    partitioning
+        Which rows belong together.
+    fit_intercept
+        Whether a column of ones comes first.
+    sketches_per_partition
+        How many independent sketches of each partition are made: one, or k for the sketches of the whole.
+    """
+
+    specification: SketchSpecification
+    partitioning: Partitioning
+    fit_intercept: bool
+    sketches_per_partition: int = 1
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows numbered start to stop (None: to the end), whole segments of them."""
+
+    start: int
+    stop: int | None
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one segment of one partition became: a matrix per sketch, and how many rows and how much weight it holds."""
+
+    partition: int
+    segment: int
+    matrices: tuple[FloatArray, ...]
+    row_count: int
+    weight_sum: float
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """The pieces of a task in order, and how many rows were left out for missing values."""
+
+    pieces: tuple[Piece, ...]
+    dropped: int
+    rows_seen: int
+
+
+class _Feeder:
+    """Collects the rows of one segment of one partition into tiles and gives the tiles to the sketches."""
+
+    def __init__(self, source: Source, request: SummaryRequest, partition: int, segment: int) -> None:
+        self._names = (*source.feature_names, *source.target_names)
+        self._first = int(request.fit_intercept)
+        self._width = self._first + len(self._names)
+        self._partition, self._segment = partition, segment
+        tile_rows = tile_rows_for(padded_width(self._width))
+        self._tile = np.zeros((padded_width(self._width), tile_rows))
+        self._row_numbers = np.empty(tile_rows, dtype=np.int64)
+        self._weights = np.ones(tile_rows)
+        self._filled = 0
+        sketch = get_sketch(request.specification.kind)
+        streams = range(
+            partition * request.sketches_per_partition, (partition + 1) * request.sketches_per_partition
+        )
+        self._accumulators = [sketch.accumulator(request.specification, stream, self._width) for stream in streams]
+        self._rows = 0
+        self._weight = 0.0
+
+    def feed(self, block: Block, begin: int, end: int) -> None:
+        capacity = self._tile.shape[1]
+        while begin < end:
+            count = min(end - begin, capacity - self._filled)
+            here = slice(self._filled, self._filled + count)
+            block.copy_into(self._tile[self._first : self._width, here], begin, begin + count)
+            if self._first:
+                self._tile[0, here] = 1.0
+            if block.weights is not None:
+                self._weights[here] = block.weights[begin : begin + count]
+                self._tile[: self._width, here] *= np.sqrt(self._weights[here])
+            self._row_numbers[here] = block.row_numbers[begin : begin + count]
+            self._filled += count
+            self._rows += count
+            begin += count
+            if self._filled == capacity:
+                self._flush()
+
+    def _flush(self) -> None:
+        if self._filled == 0:
+            return
+        tile, rows = self._tile[:, : self._filled], self._row_numbers[: self._filled]
+        for accumulator in self._accumulators:
+            if not accumulator.add(tile, rows):
+                self._refuse(tile, rows)
+        # Summed by tile, so that block borders do not change the order of additions.
+        self._weight += float(self._weights[: self._filled].sum())
+        self._filled = 0
+
+    def _refuse(self, tile: FloatArray, rows: IntArray) -> None:
+        finite = np.isfinite(tile[self._first : self._width])
+        if finite.all():
+            raise InputError("Values are too large: their squares overflow; divide the columns by a constant.")
+        position = int(np.argmin(finite.all(axis=0)))
+        column = int(np.argmin(finite[:, position]))
+        value = tile[self._first + column, position]
+        what = "NaN" if np.isnan(value) else "infinity"
+        raise InputError(
+            f"Input contains {what}: column {self._names[column]!r}, row {rows[position]} (counted from 0); "
+            "remove or replace it."
+        )
+
+    def finish(self) -> Piece:
+        self._flush()
+        matrices = tuple(accumulator.finish() for accumulator in self._accumulators)
+        return Piece(self._partition, self._segment, matrices, self._rows, self._weight)
+
+
+def summarise_rows(
+    source: Source,
+    request: SummaryRequest,
+    task: Task,
+    block_rows: int,
+    after_block: Callable[[int], None] = lambda rows: None,
+) -> TaskResult:
+    """Read the rows of a task once and return their pieces.
+
+    `after_block` is called with the number of rows after every block: for progress, and to stop (by raising).
+    """
+    walk = _contiguous if request.partitioning.bounds is not None else _scattered
+    tally = _Tally(after_block)
+    pieces = tuple(walk(source, request, tally.count(source.read(task.start, task.stop, block_rows))))
+    return TaskResult(pieces, tally.dropped, tally.rows)
+
+
+@dataclass
+class _Tally:
+    after_block: Callable[[int], None]
+    dropped: int = field(default=0)
+    rows: int = field(default=0)
+
+    def count(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        for block in blocks:
+            self.dropped += block.dropped
+            self.rows += len(block) + block.dropped
+            yield block
+            self.after_block(len(block) + block.dropped)
+
+
+def _contiguous(source: Source, request: SummaryRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
+    bounds = np.asarray(request.partitioning.bounds, dtype=np.int64)
+    feeder: _Feeder | None = None
+    segment_stop = -1
+    for block in blocks:
+        begin = 0
+        while begin < len(block):
+            row = int(block.row_numbers[begin])
+            if row >= segment_stop:
+                if feeder is not None:
+                    yield feeder.finish()
+                if row >= bounds[-1]:
+                    return
+                partition = int(np.searchsorted(bounds, row, side="right")) - 1
+                segment = (row - int(bounds[partition])) // SEGMENT_ROWS
+                segment_stop = int(min(bounds[partition] + (segment + 1) * SEGMENT_ROWS, bounds[partition + 1]))
+                feeder = _Feeder(source, request, partition, segment)
+            assert feeder is not None
+            end = int(np.searchsorted(block.row_numbers, segment_stop))
+            feeder.feed(block, begin, end)
+            begin = end
+    if feeder is not None:
+        yield feeder.finish()
+
+
+def _scattered(source: Source, request: SummaryRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
+    feeders: dict[int, _Feeder] = {}
+    current = -1
+    for block in blocks:
+        begin = 0
+        while begin < len(block):
+            segment = int(block.row_numbers[begin]) // SEGMENT_ROWS
+            if segment != current:
+                yield from (feeders[partition].finish() for partition in sorted(feeders))
+                feeders, current = {}, segment
+            end = int(np.searchsorted(block.row_numbers, (segment + 1) * SEGMENT_ROWS))
+            rows = block.take(np.arange(begin, end)) if end - begin < len(block) else block
+            partitions = request.partitioning.assign(rows)
+            order = np.argsort(partitions, kind="stable")
+            present, starts = np.unique(partitions[order], return_index=True)
+            for partition, positions in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
+                if partition not in feeders:
+                    feeders[partition] = _Feeder(source, request, partition, segment)
+                feeders[partition].feed(rows.take(positions), 0, len(positions))
+            begin = end
+    yield from (feeders[partition].finish() for partition in sorted(feeders))
