@@ -1,0 +1,115 @@
+"""What is known of the error: pure functions of numbers and small matrices.
+
+Formulas carry the numbers of the paper's theorems; `docs/mathematics.md` says which are exact and which approximate.
+"""
+
+from partsketch.theory.approximations import (
+    approximate_partition_excess_loss,
+    approximate_whole_excess_loss,
+    noise_factor,
+    rotation_rows,
+    stacked_excess_loss,
+    stacked_excess_loss_given_data,
+)
+from partsketch.theory.bounds import high_probability_excess_loss, smallest_sketch_size
+from partsketch.theory.certificate import CertificateEstimate, certify_partition, certify_whole
+from partsketch.theory.covariance import (
+    CoefficientCovariance,
+    average_covariance,
+    confidence_intervals,
+    exact_covariance,
+    partition_covariance,
+    partition_covariances,
+    spread_covariance,
+    whole_covariance,
+)
+from partsketch.theory.design import gaussian_design_divergence, gaussian_design_gap, printed_gap_factor
+from partsketch.theory.divergence import (
+    burg_divergence,
+    burg_divergence_matrix,
+    divergence,
+    divergence_matrix,
+    leverage_scores,
+    relative_leverage_scores,
+)
+from partsketch.theory.excess_loss import (
+    excess_loss,
+    partition_excess_loss,
+    single_sketch_excess_loss_quantile,
+    sketch_terms,
+    unsketched_average_excess_loss,
+    whole_excess_loss,
+)
+from partsketch.theory.expected_loss import (
+    expected_partition_excess_loss,
+    expected_partition_excess_loss_given_design,
+    expected_unsketched_average_excess_loss,
+    expected_whole_excess_loss,
+)
+from partsketch.theory.heterogeneity import Heterogeneity, cochran_q, partition_heterogeneity, sketch_heterogeneity
+from partsketch.theory.moments import PartitionMoments, moments_of, pooled_moments
+from partsketch.theory.ridge import effective_dimension, ridge_penalty_from_sketch, sketched_ridge_penalty
+from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
+from partsketch.theory.stacking import StackedFit, certify_stacked, stacked_covariance, stacked_fit
+from partsketch.theory.weights import inverse_variance_weights, partition_weights, sketch_weights
+
+__all__ = [
+    "CertificateEstimate",
+    "CoefficientCovariance",
+    "Heterogeneity",
+    "PartitionMoments",
+    "SketchMoments",
+    "StackedFit",
+    "approximate_partition_excess_loss",
+    "approximate_whole_excess_loss",
+    "average_covariance",
+    "burg_divergence",
+    "burg_divergence_matrix",
+    "certify_partition",
+    "certify_stacked",
+    "certify_whole",
+    "cochran_q",
+    "confidence_intervals",
+    "divergence",
+    "divergence_matrix",
+    "effective_dimension",
+    "exact_covariance",
+    "excess_loss",
+    "expected_partition_excess_loss",
+    "expected_partition_excess_loss_given_design",
+    "expected_unsketched_average_excess_loss",
+    "expected_whole_excess_loss",
+    "gaussian_design_divergence",
+    "gaussian_design_gap",
+    "high_probability_excess_loss",
+    "inverse_variance_weights",
+    "leverage_scores",
+    "moments_of",
+    "noise_factor",
+    "partition_covariance",
+    "partition_covariances",
+    "partition_excess_loss",
+    "partition_heterogeneity",
+    "partition_weights",
+    "pooled_moments",
+    "printed_gap_factor",
+    "read_sketch",
+    "relative_leverage_scores",
+    "ridge_penalty_from_sketch",
+    "rotation_rows",
+    "single_sketch_excess_loss_quantile",
+    "sketch_heterogeneity",
+    "sketch_moments",
+    "sketch_terms",
+    "sketch_weights",
+    "sketched_ridge_penalty",
+    "smallest_sketch_size",
+    "spread_covariance",
+    "stacked_covariance",
+    "stacked_excess_loss",
+    "stacked_excess_loss_given_data",
+    "stacked_fit",
+    "unsketched_average_excess_loss",
+    "whole_covariance",
+    "whole_excess_loss",
+]

@@ -1,0 +1,193 @@
+"""Sketches other than Gaussian, and stacking: predictions that are close, not exact, and say so.
+
+One constant describes a sketch here: the number of rows P of the orthogonal rotation that it samples from. A Gaussian
+sketch is the limit of infinite P and its formulas are exact. A randomised Hadamard transform pads the p rows to the
+next power of two and behaves like m rows of a random rotation of that size; sampling rows without replacement is the
+same with P = p when no row has an outlying leverage. Sparse sign and CountSketch follow the Gaussian formula.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from partsketch.errors import InputError
+from partsketch.theory.arguments import require_count, require_non_negative, require_sketch_size, sizes_for, weights_for
+from partsketch.theory.excess_loss import unsketched_average_excess_loss
+from partsketch.theory.moments import PartitionLike, moments_of, pooled_moments, trace_products
+
+SKETCHES = ("gaussian", "srht", "sparse_sign", "count_sketch", "row_sample")
+
+
+def rotation_rows(sketch: str, row_count: int) -> float:
+    """Rows P of the rotation a sketch samples from; infinite for the kinds that follow the Gaussian formula.
+
+    Parameters
+    ----------
+    sketch : str
+        "gaussian", "srht", "sparse_sign", "count_sketch" or "row_sample".
+    row_count : int
+        Rows p of the partition.
+
+    Returns
+    -------
+    float
+        The next power of two for "srht", p itself for "row_sample", else infinity.
+    """
+    require_count("row_count", row_count)
+    if sketch == "srht":
+        return float(2 ** max(0, (row_count - 1).bit_length()))
+    if sketch == "row_sample":
+        return float(row_count)
+    if sketch not in SKETCHES:
+        raise InputError(f"sketch is {sketch!r}: use one of {', '.join(SKETCHES)}.")
+    return math.inf
+
+
+def noise_factor(sketch_size: float, rank: int, rotation: float = math.inf) -> float:
+    """Return what sketching adds per dimension and unit of minimal loss: `(P − m)/((m − r − 1)(P − r))`.
+
+    Exact for m rows of a uniformly random rotation of P rows (Extension of Claim 4.5); `1/(m − r − 1)` for a Gaussian
+    sketch. Valid for r + 1 < m; zero once m ≥ P, when nothing is lost.
+
+    Parameters
+    ----------
+    sketch_size : float
+        Rows m of the sketch.
+    rank : int
+        Rank r of the sketched rows.
+    rotation : float
+        P, from `rotation_rows`.
+
+    Returns
+    -------
+    float
+        The factor.
+    """
+    require_sketch_size(sketch_size, rank)
+    if math.isinf(rotation):
+        return 1.0 / (sketch_size - rank - 1)
+    return max(0.0, rotation - sketch_size) / ((sketch_size - rank - 1) * (rotation - rank))
+
+
+def approximate_whole_excess_loss(
+    loss: float, rank: int, sketch_size: int, n_sketches: int, row_count: int, sketch: str
+) -> float:
+    """Approximate expected excess loss of β̄ for any kind of sketch (Extension of Theorem 3.1).
+
+    Parameters
+    ----------
+    loss, rank, sketch_size, n_sketches
+        As in `whole_excess_loss`.
+    row_count : int
+        Rows n of the data.
+    sketch : str
+        Kind of sketch, as in `rotation_rows`.
+
+    Returns
+    -------
+    float
+        Exact for "gaussian", approximate otherwise; no claim for "row_sample" when a few rows carry the leverage.
+    """
+    require_non_negative("loss", loss)
+    require_count("n_sketches", n_sketches)
+    return loss * rank * noise_factor(sketch_size, rank, rotation_rows(sketch, row_count)) / n_sketches
+
+
+def approximate_partition_excess_loss(
+    partitions: Sequence[PartitionLike],
+    sketch_size: int | Sequence[int],
+    sketch: str,
+    weights: ArrayLike | None = None,
+) -> float:
+    """Approximate expected excess loss of θ̄ for any kind of sketch (Extension of Theorem 3.3).
+
+    Parameters
+    ----------
+    partitions, sketch_size, weights
+        As in `partition_excess_loss`.
+    sketch : str
+        Kind of sketch, as in `rotation_rows`.
+
+    Returns
+    -------
+    float
+        Exact for "gaussian", approximate otherwise; no claim for "row_sample" when a few rows carry the leverage.
+    """
+    moments = moments_of(partitions)
+    shares = weights_for(len(moments), weights)
+    sizes = sizes_for(len(moments), sketch_size)
+    factors = [
+        noise_factor(float(size), part.rank, rotation_rows(sketch, part.row_count))
+        for part, size in zip(moments, sizes, strict=True)
+    ]
+    terms = trace_products(moments).sum(axis=0) * np.array([part.loss for part in moments]) * factors
+    return float(shares**2 @ terms) + unsketched_average_excess_loss(moments, shares)
+
+
+def stacked_excess_loss(loss: float, rank: int, sketch_sizes: Sequence[int]) -> float:
+    """Approximate excess loss `ℓ r/(Σm_i − r − 1)` of one fit on all sketches stacked (Extension of Theorem 3.1).
+
+    Close when the rows m_i of each sketch are in proportion to the rows p_i of its partition and the partitions are
+    alike; a few percent low for unlike partitions with few sketch rows. When sizes are uneven, use
+    `stacked_excess_loss_given_data`.
+
+    Parameters
+    ----------
+    loss : float
+        Minimal loss ℓ on all rows.
+    rank : int
+        Rank r of all rows.
+    sketch_sizes : sequence of int
+        Rows m_i of each sketch; valid for Σm_i > r + 1.
+
+    Returns
+    -------
+    float
+        Approximate expected excess loss.
+    """
+    require_non_negative("loss", loss)
+    require_count("rank", rank, 0)
+    total = float(np.sum(sketch_sizes))
+    require_sketch_size(total, rank)
+    return loss * rank / (total - rank - 1)
+
+
+def stacked_excess_loss_given_data(partitions: Sequence[PartitionLike], sketch_size: int | Sequence[int]) -> float:
+    """Approximate excess loss of one fit on all stacked Gaussian sketches, for uneven or unlike partitions.
+
+    The variance of the stacked normal equations is exact, `V = Σ_i [tr(G⁺G_i) ‖e_i‖² + e_iᵀX_i G⁺ X_iᵀe_i]/m_i` with
+    `e_i` the residuals of exact least squares on partition i. The stacked Gram matrix is then treated as a Wishart
+    matrix with the degrees of freedom M that match its own variance, `1/M = Σ_i [tr(K_i)² + tr(K_i²)]/m_i/(r² + r)`
+    with `K_i = G⁺G_i`, which multiplies V by `M/(M − r − 1)`. For one partition it is Theorem 3.1 (an extension of
+    it otherwise), and it agrees with `stacked_excess_loss` for alike partitions of even size.
+
+    Parameters
+    ----------
+    partitions : sequence of PartitionMoments or of pairs (X_i, y_i)
+        The data; the rank of all rows together may be below d.
+    sketch_size : int or sequence of int
+        Rows m_i of each sketch; valid while M > r + 1.
+
+    Returns
+    -------
+    float
+        Approximate expected excess loss.
+    """
+    moments = moments_of(partitions)
+    sizes = sizes_for(len(moments), sketch_size)
+    pooled = pooled_moments(moments)
+    rank, variance, inverse_freedom = pooled.rank, 0.0, 0.0
+    for part, size in zip(moments, sizes, strict=True):
+        whitened = part.root @ pooled.inverse_root
+        residual = part.factor[:, -1] - part.root @ pooled.solution
+        score = whitened.T @ residual
+        share = float(np.sum(whitened**2))
+        variance += (share * float(residual @ residual) + float(score @ score)) / size
+        inverse_freedom += (share**2 + float(np.sum((whitened.T @ whitened) ** 2))) / size / (rank**2 + rank)
+    freedom = 1 / inverse_freedom
+    require_sketch_size(freedom, rank)
+    return variance * freedom / (freedom - rank - 1)

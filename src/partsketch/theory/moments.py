@@ -1,0 +1,170 @@
+"""What the formulas need to know of a partition: Gram matrix, fit and minimal loss, found without squaring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import qr
+
+from partsketch.errors import InputError
+from partsketch.theory.arguments import FloatArray
+
+
+def triangular(rows: FloatArray) -> FloatArray:
+    """Triangular factor of a matrix with more rows than columns; any other matrix as it is."""
+    if rows.shape[0] <= rows.shape[1]:
+        return rows
+    return np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionMoments:
+    """Second moments of the rows of one partition, rank-aware.
+
+    Built from any matrix `Z` with `ZᵀZ = [X y]ᵀ[X y]`: the rows themselves, their triangular factor, or, where the
+    moments of a sketch are meant, the sketch. Nothing is computed through the normal equations.
+
+    Parameters
+    ----------
+    factor : array of shape (rows, d + 1)
+        `Z`, the target in the last column; reduced to a triangle when it has more rows than columns.
+    row_count : int
+        Number of rows behind the factor.
+
+    Attributes
+    ----------
+    root : array of shape (rows, d)
+        Feature part of the factor; `rootᵀ root` is the Gram matrix.
+    inverse_root : array of shape (d, rank)
+        `H` with `H Hᵀ` the pseudo-inverse of the Gram matrix; its columns span the row space.
+    solution : array of shape (d,)
+        Exact least-squares coefficients, of minimum norm when `rank < d`.
+    loss : float
+        Minimal squared loss `ℓ = ‖X a − y‖²`.
+    rank : int
+        Rank of `X`: singular values of the matrix with columns scaled to unit length are counted when above
+        `eps · max(shape)` times the largest.
+    """
+
+    factor: FloatArray
+    row_count: int
+    root: FloatArray = field(init=False)
+    inverse_root: FloatArray = field(init=False)
+    solution: FloatArray = field(init=False)
+    loss: float = field(init=False)
+    rank: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        factor = np.asarray(self.factor, dtype=np.float64)
+        if factor.ndim != 2 or factor.shape[1] < 2 or factor.shape[0] < 1:
+            raise InputError(
+                f"a factor has shape {factor.shape}: pass at least one row, and columns for features and target."
+            )
+        if not np.all(np.isfinite(factor)):
+            raise InputError("a factor or partition holds missing or infinite values: remove or impute those rows.")
+        factor = triangular(factor)
+        root, target = factor[:, :-1], factor[:, -1]
+        rows, columns = root.shape
+        lengths = np.linalg.norm(root, axis=0)
+        scale = np.where(lengths > 0, lengths, 1.0)
+        left, singular, right = np.linalg.svd(root / scale, full_matrices=False)
+        tolerance = np.finfo(np.float64).eps * max(self.row_count, rows, columns) * singular[0]
+        rank = int(np.sum(singular > tolerance))
+        left, singular, right = left[:, :rank], singular[:rank], right[:rank]
+        if rank == columns:
+            inverse_root = (right.T / singular) / scale[:, None]
+        else:
+            # The minimum norm is meant in the user's units, so the row space is orthonormalised without the scaling.
+            basis, triangle = np.linalg.qr((singular[:, None] * right * scale).T)
+            inverse_root = basis @ np.linalg.solve(triangle.T, np.eye(rank))
+        projected = left.T @ target
+        residual = target - left @ projected
+        loss = float(residual @ residual) if self.row_count > rank else 0.0
+        values = {"factor": factor, "root": root, "inverse_root": inverse_root, "rank": rank, "loss": loss}
+        for name, value in {**values, "solution": inverse_root @ projected}.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_rows(cls, X: ArrayLike, y: ArrayLike) -> PartitionMoments:
+        """Moments of the rows `X` (p × d) with targets `y` (p)."""
+        features, target = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        if features.ndim != 2 or target.shape != (features.shape[0],):
+            raise InputError(
+                f"X has shape {features.shape} and y {target.shape}: pass a table X and one target per row of X."
+            )
+        return cls(np.column_stack([features, target]), features.shape[0])
+
+    @classmethod
+    def from_triangular(cls, R: ArrayLike, row_count: int) -> PartitionMoments:
+        """Moments from any matrix with the same Gram matrix as `[X y]`, such as its triangular factor."""
+        return cls(np.asarray(R, dtype=np.float64), row_count)
+
+    @property
+    def columns(self) -> int:
+        """Number of features, d."""
+        return int(self.root.shape[1])
+
+    @property
+    def gram(self) -> FloatArray:
+        """`XᵀX`, d × d."""
+        product: FloatArray = self.root.T @ self.root
+        return product
+
+    @property
+    def inverse_gram(self) -> FloatArray:
+        """Inverse of `XᵀX`, or its pseudo-inverse when the rank is below d."""
+        product: FloatArray = self.inverse_root @ self.inverse_root.T
+        return product
+
+
+PartitionLike: TypeAlias = PartitionMoments | tuple[ArrayLike, ArrayLike]
+
+
+def moments_of(partitions: Sequence[PartitionLike]) -> list[PartitionMoments]:
+    """Moments of each partition, given as moments or as a pair `(X_i, y_i)`."""
+    if len(partitions) == 0:
+        raise InputError("partitions is empty: pass at least one partition.")
+    moments = [part if isinstance(part, PartitionMoments) else PartitionMoments.from_rows(*part) for part in partitions]
+    widths = sorted({part.columns for part in moments})
+    if len(widths) > 1:
+        raise InputError(f"partitions have {widths} feature columns: give every partition the same columns.")
+    return moments
+
+
+def pooled_moments(partitions: Sequence[PartitionLike]) -> PartitionMoments:
+    """Moments of all rows together: the stacked factors, factored again."""
+    moments = moments_of(partitions)
+    stacked = np.vstack([part.factor for part in moments])
+    return PartitionMoments.from_triangular(stacked, sum(part.row_count for part in moments))
+
+
+def require_full_rank(moments: PartitionMoments, partition: int | None, names: Sequence[str] | None = None) -> None:
+    """Refuse a singular Gram matrix, naming the partition and the columns that depend on the others."""
+    if moments.rank == moments.columns:
+        return
+    lengths = np.linalg.norm(moments.root, axis=0)
+    _, pivots = qr(moments.root / np.where(lengths > 0, lengths, 1.0), mode="r", pivoting=True)
+    dependent = sorted(int(column) for column in pivots[moments.rank :])
+    labels = ", ".join(str(column) if names is None else names[column] for column in dependent)
+    where = "the data" if partition is None else f"partition {partition}"
+    raise InputError(
+        f"{where} has a singular Gram matrix (rank {moments.rank} of {moments.columns}; columns {labels} depend on the "
+        "others): drop those columns or merge partitions, or use partition_excess_loss, which accepts any rank."
+    )
+
+
+def trace_products(moments: Sequence[PartitionMoments]) -> FloatArray:
+    """`tr(G_i G_j⁺)` for all pairs, as squared lengths of `root_i @ inverse_root_j`: k × k."""
+    count = len(moments)
+    rows = np.cumsum([0] + [part.root.shape[0] for part in moments])
+    stacked = np.vstack([part.root for part in moments])
+    traces = np.empty((count, count))
+    for j, part in enumerate(moments):
+        squares = np.sum((stacked @ part.inverse_root) ** 2, axis=1)
+        traces[:, j] = np.add.reduceat(squares, rows[:-1])
+        traces[j, j] = part.rank
+    return traces

@@ -1,0 +1,163 @@
+"""Unbiased estimates of what the formulas need, from the sketches alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from partsketch.errors import InputError
+from partsketch.theory.approximations import noise_factor, rotation_rows
+from partsketch.theory.arguments import FloatArray, require_sketch_size
+from partsketch.theory.moments import PartitionMoments, require_full_rank
+
+
+@dataclass(frozen=True, eq=False)
+class SketchMoments:
+    """Estimates from the sketches `Z_i = S_i [X_i y_i]` of all partitions (Extension of Claim 4.5).
+
+    With `A_i` the Gram matrix of the features of `Z_i`, of rank r_i, and `ρ_i` the residual sum of squares of its fit,
+    all of `A_i`, `A_i⁺ (m − r − 1)/m` and `ρ_i m/(m − r)` are unbiased for `G_i`, `G_i⁺` and `ℓ_i`, and `ρ_i` is
+    independent of `A_i`. For sketches that sample a rotation of P rows the constants are those of that law.
+
+    Attributes
+    ----------
+    sketches : list of PartitionMoments
+        Moments of the sketches themselves: `gram` is A_i, `solution` is θ_i, `loss` is ρ_i.
+    row_counts : array of shape (k,)
+        Rows p_i behind each sketch.
+    sizes, ranks : arrays of shape (k,)
+        Rows m_i and rank r_i of each sketch.
+    losses : array of shape (k,)
+        Estimates of ℓ_i.
+    inverse_roots : list of arrays of shape (d, r_i)
+        `H_i` with `H_i H_iᵀ` the estimate of `G_i⁺`.
+    noise_factors : array of shape (k,)
+        `1/(m_i − r_i − 1)` for Gaussian sketches.
+    sampling : array of shape (k,)
+        Share of the Gaussian law's variance that remains when the rotation has finitely many rows; else 1.
+    traces : array of shape (k,)
+        Unbiased estimates of `tr(G G_i⁺)`.
+    noise_variance : float
+        `Σ ℓ̂_i/(n − Σ r_i)`, an estimate of σ².
+    exact_law : bool
+        Whether the sketches are Gaussian, so that the statements above are exact.
+    """
+
+    sketches: list[PartitionMoments]
+    row_counts: FloatArray
+    sizes: FloatArray
+    ranks: FloatArray
+    losses: FloatArray
+    inverse_roots: list[FloatArray]
+    noise_factors: FloatArray
+    sampling: FloatArray
+    traces: FloatArray
+    noise_variance: float
+    exact_law: bool
+
+    @property
+    def coefficients(self) -> FloatArray:
+        """The fits θ_i, k × d."""
+        return np.stack([part.solution for part in self.sketches])
+
+    @property
+    def residual_degrees_of_freedom(self) -> float:
+        """`Σ (m_i − r_i)`, behind the estimate of the noise variance."""
+        return float(np.sum(self.sizes - self.ranks))
+
+    def require_full_rank(self) -> None:
+        """Refuse singular partitions, where averages are biased and intervals would be wrong."""
+        for index, part in enumerate(self.sketches):
+            require_full_rank(part, index)
+
+
+def read_sketch(
+    sketch: ArrayLike, feature_columns: Sequence[int] | None = None, target_column: int = -1
+) -> PartitionMoments:
+    """Moments of one sketch matrix, its features and target picked by position (all but the last, and the last)."""
+    matrix = np.asarray(sketch, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[1] < 2:
+        raise InputError(f"a sketch has shape {matrix.shape}: pass a matrix with columns for features and target.")
+    target = target_column % matrix.shape[1]
+    features = feature_columns if feature_columns is not None else [j for j in range(matrix.shape[1]) if j != target]
+    if target in features:
+        raise InputError(f"target_column {target} is also among feature_columns: take it out of feature_columns.")
+    return PartitionMoments(np.column_stack([matrix[:, list(features)], matrix[:, target]]), matrix.shape[0])
+
+
+def sketch_moments(
+    sketches: Sequence[ArrayLike],
+    row_counts: Sequence[int],
+    feature_columns: Sequence[int] | None = None,
+    target_column: int = -1,
+    sketch: str = "gaussian",
+) -> SketchMoments:
+    """Estimate moments of all partitions from one independent sketch of each (Extension of Claim 4.5).
+
+    Parameters
+    ----------
+    sketches : sequence of arrays of shape (m_i, q)
+        `S_i [X_i y_i]`, scaled so that `E SᵀS` is the identity; valid for m_i > r_i + 1.
+    row_counts : sequence of int
+        Rows p_i of each partition.
+    feature_columns : sequence of int, optional
+        Positions of the features; all but the target by default.
+    target_column : int
+        Position of the target.
+    sketch : str
+        Kind of sketch, as in `rotation_rows`; exact for "gaussian", approximate otherwise.
+
+    Returns
+    -------
+    SketchMoments
+        All that the certificate, the covariances and the heterogeneity test use.
+    """
+    if len(sketches) == 0 or len(sketches) != len(row_counts):
+        raise InputError(f"{len(sketches)} sketches came with {len(row_counts)} row_counts: pass one count per sketch.")
+    parts = [read_sketch(matrix, feature_columns, target_column) for matrix in sketches]
+    sizes = np.array([float(part.row_count) for part in parts])
+    ranks = np.array([float(part.rank) for part in parts])
+    counts = np.asarray(row_counts, dtype=np.float64)
+    rotations = np.array([rotation_rows(sketch, int(count)) for count in counts])
+    for index, part in enumerate(parts):
+        require_sketch_size(part.row_count, part.rank, index)
+    if counts.sum() <= ranks.sum():
+        raise InputError(
+            f"{counts.sum():g} rows leave nothing to estimate the noise from after ranks that sum to {ranks.sum():g}: "
+            "use fewer partitions."
+        )
+    # With P rows in the rotation, m/P times the sketched Gram matrix is a matrix beta variate; P → ∞ is the Wishart law.
+    finite = np.isfinite(rotations)
+    shrink = np.where(finite, (rotations - ranks) / np.where(finite, rotations, 1.0), 1.0)
+    widen = np.where(finite, np.where(finite, rotations, 1.0) / (rotations - ranks - 1), 1.0)
+    losses = np.array([part.loss for part in parts]) * sizes / (sizes - ranks) * shrink
+    scales = np.sqrt((sizes - ranks - 1) / sizes * widen)
+    inverse_roots = [part.inverse_root * scale for part, scale in zip(parts, scales, strict=True)]
+    noise = [noise_factor(m, int(r), rotation) for m, r, rotation in zip(sizes, ranks, rotations, strict=True)]
+    sampling = np.where(finite, (rotations - sizes) / np.where(finite, rotations - ranks, 1.0), 1.0)
+    return SketchMoments(
+        sketches=parts,
+        row_counts=counts,
+        sizes=sizes,
+        ranks=ranks,
+        losses=losses,
+        inverse_roots=inverse_roots,
+        noise_factors=np.array(noise),
+        sampling=np.maximum(sampling, 0.0),
+        traces=_traces(parts, inverse_roots, ranks),
+        noise_variance=float(losses.sum() / (counts.sum() - ranks.sum())),
+        exact_law=sketch == "gaussian",
+    )
+
+
+def _traces(parts: list[PartitionMoments], inverse_roots: list[FloatArray], ranks: FloatArray) -> FloatArray:
+    total = np.linalg.qr(np.vstack([part.root for part in parts]), mode="r")
+    traces = np.empty(len(parts))
+    for i, (part, inverse) in enumerate(zip(parts, inverse_roots, strict=True)):
+        # A sketch knows its own trace exactly, r_i; estimating that part would only add noise and bias.
+        own = np.sum((part.root @ inverse) ** 2)
+        traces[i] = ranks[i] + np.sum((total @ inverse) ** 2) - own
+    return traces
