@@ -1,10 +1,13 @@
 """What a source of rows offers: numbered rows in blocks, with the columns a regression needs."""
 
+# The docstring of a protocol describes its attributes, all in one place.
+# ruff: noqa: D102
+
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +32,8 @@ class Block(Protocol):
         Index of each row's value of the partition column in `Source.partition_values`, or None.
     dropped
         Rows with missing values that were left out just before or among these rows.
+    sparse_features
+        The features as a SciPy CSR array, one row per row of the block, or None when they are held densely.
     """
 
     @property
@@ -42,6 +47,9 @@ class Block(Protocol):
 
     @property
     def dropped(self) -> int: ...
+
+    @property
+    def sparse_features(self) -> Any: ...
 
     def __len__(self) -> int: ...
 
@@ -83,6 +91,9 @@ class Source(Protocol):
         Whether `read` can be called more than once.
     random_access
         Whether `read(start, stop)` costs about stop - start rows, so that several workers may share one source.
+    boundaries
+        Increasing row numbers, 0 first, at which reading may start without decoding rows before it; empty when any row
+        will do. Workers that share a source read fastest when their ranges start there.
     files
         The files behind the rows, in order; empty when there are none.
     partition_values
@@ -109,6 +120,9 @@ class Source(Protocol):
 
     @property
     def random_access(self) -> bool: ...
+
+    @property
+    def boundaries(self) -> tuple[int, ...]: ...
 
     @property
     def files(self) -> tuple[FilePart, ...]: ...
@@ -143,7 +157,8 @@ class DenseBlock:
     targets: NDArray[np.generic]
     weights: FloatArray | None = None
     labels: IntArray | None = None
-    dropped: int = field(default=0)
+    dropped: int = 0
+    sparse_features: None = None
 
     def __len__(self) -> int:
         return int(self.row_numbers.shape[0])

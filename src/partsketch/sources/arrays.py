@@ -1,0 +1,150 @@
+"""Rows that are already in memory as an array of features and an array of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.errors import InputError
+from partsketch.sources.base import DenseBlock, FilePart, FloatArray, Source
+from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
+from partsketch.sources.rows import clip
+
+
+@dataclass(frozen=True)
+class ArraySource:
+    """Rows of a dense array; blocks are views of it, and nothing is checked for being finite."""
+
+    features: NDArray[np.generic]
+    targets: NDArray[np.generic]
+    weights: FloatArray | None
+    feature_names: tuple[str, ...]
+    target_names: tuple[str, ...]
+    replayable: bool = True
+    random_access: bool = True
+    boundaries: tuple[int, ...] = ()
+    files: tuple[FilePart, ...] = ()
+    partition_values: tuple[str, ...] = ()
+    encoding: Encoding = NOTHING_ENCODED
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows."""
+        return int(self.features.shape[0])
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether blocks carry weights."""
+        return self.weights is not None
+
+    @property
+    def description(self) -> str:
+        """The source in one phrase."""
+        return f"array of {self.row_count} rows and {self.features.shape[1]} columns"
+
+    def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[DenseBlock]:
+        """Yield rows start to stop as views."""
+        first, last = clip(start, stop, self.row_count)
+        for begin in range(first, last, block_rows):
+            end = min(begin + block_rows, last)
+            yield DenseBlock(
+                row_numbers=np.arange(begin, end, dtype=np.int64),
+                features=self.features[begin:end],
+                targets=self.targets[begin:end],
+                weights=None if self.weights is None else self.weights[begin:end],
+            )
+
+    def counted(self) -> ArraySource:
+        """Return this source: its rows are counted."""
+        return self
+
+
+def array_source(
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    feature_names: Sequence[str] | None = None,
+    target_names: Sequence[str] | None = None,
+) -> Source:
+    """Make a source of features and targets that are in memory, without copying the features.
+
+    Parameters
+    ----------
+    X
+        Features, n×d: a NumPy array of any order and numeric type, or a SciPy CSR or CSC matrix or array.
+    y
+        Targets, n or n×t, or None when there are none.
+    sample_weight
+        Weights of the rows, n, or None.
+    feature_names, target_names
+        Names of the columns; "x0", "x1", ... and "y" (or "y0", "y1", ...) unless given.
+
+    Returns
+    -------
+    Source
+        Whether values are finite is not checked, which would cost a pass over memory; weights are checked.
+    """
+    from scipy import sparse
+
+    features: Any = X if sparse.issparse(X) else numeric_array(X, "X")
+    if features.ndim != 2:
+        raise InputError(f"X has {features.ndim} dimension(s): it must have two, rows and columns.")
+    rows, width = features.shape
+    targets = np.empty((rows, 0)) if y is None else numeric_array(y, "y")
+    if targets.ndim == 1:
+        targets = targets[:, np.newaxis]
+    if targets.ndim != 2:
+        raise InputError(f"y has {targets.ndim} dimensions: it must have one or two.")
+    if targets.shape[0] != rows:
+        raise InputError(f"X has {rows} rows but y has {targets.shape[0]}: they must have the same number of rows.")
+    weights = None if sample_weight is None else checked_weights(sample_weight, rows)
+    count = targets.shape[1]
+    names = tuple(feature_names) if feature_names is not None else tuple(f"x{i}" for i in range(width))
+    default_targets = ("y",) if count == 1 else tuple(f"y{i}" for i in range(count))
+    target_labels = tuple(target_names) if target_names is not None else default_targets
+    if len(names) != width or len(target_labels) != count:
+        raise InputError(
+            f"There are {width} features and {count} targets, but {len(names)} and {len(target_labels)} names for them."
+        )
+    if sparse.issparse(X):
+        from partsketch.sources.sparse import SparseSource, row_compressed
+
+        return SparseSource(row_compressed(X), targets, weights, names, target_labels)
+    return ArraySource(features, targets, weights, names, target_labels)
+
+
+def numeric_array(values: Any, name: str) -> NDArray[np.generic]:
+    """Return values as a numeric array without copying, or say what is wrong with them."""
+    try:
+        array: NDArray[np.generic] = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} is ragged: its rows must all have the same number of values.") from error
+    check_numeric(array.dtype, name)
+    return array
+
+
+def check_numeric(dtype: np.dtype[Any], name: str) -> None:
+    """Refuse arrays of objects, text, dates and complex numbers."""
+    if dtype.kind == "O":
+        raise InputError(f"{name} is an array of Python objects: convert it to numbers first (astype(float)).")
+    if dtype.kind == "c":
+        raise InputError(f"{name} holds complex numbers: only real numbers can be used.")
+    if dtype.kind not in "biuf":
+        raise InputError(f"{name} has the type {dtype}: only numbers can be used.")
+
+
+def checked_weights(sample_weight: Any, rows: int) -> FloatArray:
+    """Return sample weights as float64, or name the first one that is negative or not finite."""
+    weights = np.asarray(numeric_array(sample_weight, "sample_weight"), dtype=np.float64)
+    if weights.shape != (rows,):
+        raise InputError(f"sample_weight has the shape {weights.shape}: it must be ({rows},), one weight per row.")
+    bad = np.flatnonzero(~(weights >= 0) | np.isinf(weights))
+    if bad.size:
+        raise InputError(
+            f"sample_weight is {weights[bad[0]]} in row {bad[0]}: weights must be finite and not negative."
+        )
+    return weights

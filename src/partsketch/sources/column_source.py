@@ -1,0 +1,185 @@
+"""The source over any storage with named columns: conversion, checks, encoding, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.errors import InputError
+from partsketch.sources.base import FilePart, FloatArray, IntArray
+from partsketch.sources.blocks import ColumnBlock, Indicators
+from partsketch.sources.checking import (
+    Fault,
+    Missing,
+    complete_rows,
+    level_fault,
+    missing_fault,
+    number_faults,
+    weight_faults,
+)
+from partsketch.sources.columns import Selection
+from partsketch.sources.encoding import Encoding
+from partsketch.sources.levels import PartitionColumn
+from partsketch.sources.rows import RawBatch, Rows
+from partsketch.sources.values import as_numbers, coded
+
+
+@dataclass(frozen=True)
+class ColumnSource:
+    """Rows with named columns, of which `rows` delivers exactly those that the selection uses, in its order."""
+
+    rows: Rows
+    selection: Selection
+    encoding: Encoding
+    partition: PartitionColumn | None
+    missing: Missing
+
+    @cached_property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features, encoded columns replaced by their indicators."""
+        encoded = set(self.encoding.columns)
+        return tuple(
+            feature
+            for name in self.selection.features
+            for feature in (self.encoding.indicator_names(name) if name in encoded else (name,))
+        )
+
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """Names of the targets."""
+        return self.selection.targets
+
+    @property
+    def row_count(self) -> int | None:
+        """Number of rows, if known."""
+        return self.rows.row_count
+
+    @property
+    def replayable(self) -> bool:
+        """Whether the rows can be read again."""
+        return self.rows.replayable
+
+    @property
+    def random_access(self) -> bool:
+        """Whether reading may start anywhere at little cost."""
+        return self.rows.random_access
+
+    @property
+    def boundaries(self) -> tuple[int, ...]:
+        """Row numbers where reading may start at no cost."""
+        return self.rows.boundaries
+
+    @property
+    def files(self) -> tuple[FilePart, ...]:
+        """The files behind the rows."""
+        return self.rows.files
+
+    @property
+    def partition_values(self) -> tuple[str, ...]:
+        """Values of the partition column as text."""
+        return () if self.partition is None else self.partition.texts
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether blocks carry weights."""
+        return self.selection.weights is not None
+
+    @property
+    def description(self) -> str:
+        """The source in one phrase."""
+        return self.rows.description
+
+    def counted(self) -> ColumnSource:
+        """Return this source with its rows counted."""
+        return replace(self, rows=self.rows.counted())
+
+    def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[ColumnBlock]:
+        """Yield rows start to stop, converted and checked."""
+        assembler = _Assembler(self)
+        dropped = 0
+        seen = False
+        for batch in self.rows.batches(start, stop, block_rows):
+            seen = True
+            block = assembler.block(batch, dropped)
+            if len(block):
+                yield block
+                dropped = 0
+            else:
+                dropped = block.dropped
+                empty = block
+        if dropped:
+            yield empty
+        if not seen and start == 0 and stop is None:
+            raise InputError(f"The data ({self.description}) has no rows.")
+
+
+class _Assembler:
+    """Turns raw batches into blocks; made once per call of `read`."""
+
+    def __init__(self, source: ColumnSource) -> None:
+        self.missing = source.missing
+        self.partition = source.partition
+        self.selection = source.selection
+        self.names = source.selection.used
+        self.drop_first = int(source.encoding.drop_first)
+        self.codes_of = {
+            name: {level: code for code, level in enumerate(levels)} for name, levels in source.encoding.levels
+        }
+        self.regressors = (*source.selection.features, *source.selection.targets)
+
+    def block(self, batch: RawBatch, dropped: int) -> ColumnBlock:
+        raw = dict(zip(self.names, batch.columns, strict=True))
+        faults: list[Fault] = []
+        columns: list[NDArray[np.generic] | Indicators] = []
+        # The sums that look for values that are not finite overflow or meet infinities on purpose.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for name in self.regressors:
+                if name in self.codes_of:
+                    codes = self._codes(name, raw[name], faults)
+                    columns.append(Indicators(codes, self.drop_first, len(self.codes_of[name]) - self.drop_first))
+                else:
+                    columns.append(_numbers(name, raw[name], faults))
+            weights = self._weights(raw, faults)
+        labels: IntArray | None = None
+        if self.partition is not None:
+            labels, unlabelled = self.partition.labels(raw[self.partition.name])
+            if unlabelled is not None:
+                faults.append(missing_fault(self.partition.name, unlabelled))
+        block = ColumnBlock(
+            row_numbers=np.arange(batch.start, batch.start + batch.length, dtype=np.int64),
+            columns=tuple(columns),
+            weights=weights,
+            labels=labels,
+            dropped=dropped,
+        )
+        kept = complete_rows(batch, faults, self.missing)
+        if kept is None:
+            return block
+        positions = np.flatnonzero(kept)
+        return replace(block, dropped=dropped + batch.length - positions.size).take(positions)
+
+    def _codes(self, name: str, column: object, faults: list[Fault]) -> IntArray:
+        codes, absent, unknown, texts = coded(column, self.codes_of[name])
+        if absent.any():
+            faults.append(missing_fault(name, absent))
+        if unknown is not None:
+            faults.append(level_fault(name, unknown, texts[0]))
+        return codes
+
+    def _weights(self, raw: dict[str, object], faults: list[Fault]) -> FloatArray | None:
+        name = self.selection.weights
+        if name is None:
+            return None
+        weights = np.asarray(_numbers(name, raw[name], faults), dtype=np.float64)
+        faults.extend(weight_faults(name, weights))
+        return weights
+
+
+def _numbers(name: str, column: object, faults: list[Fault]) -> NDArray[np.generic]:
+    values, null = as_numbers(column)
+    faults.extend(number_faults(name, values, null))
+    return values

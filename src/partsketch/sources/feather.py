@@ -1,0 +1,105 @@
+"""Rows of Feather files (Arrow IPC), read batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+from partsketch.sources.base import FilePart
+from partsketch.sources.files import DataFiles, check_same_columns, reading
+from partsketch.sources.parquet import check_same_kinds
+from partsketch.sources.rows import Column, RawBatch, clip, schema_columns
+from partsketch.sources.tables import cut
+
+
+@dataclass(frozen=True)
+class FeatherRows:
+    """Rows of Feather files, in the order of the files; only whole files can be skipped."""
+
+    data_files: DataFiles
+    sizes: tuple[int, ...]
+    schemas: tuple[tuple[Column, ...], ...]
+    chosen: tuple[str, ...]
+    replayable: bool = True
+    random_access: bool = False
+    boundaries: tuple[int, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Columns of the first file."""
+        return self.schemas[0]
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows of all files."""
+        return sum(self.sizes)
+
+    @property
+    def files(self) -> tuple[FilePart, ...]:
+        """The files and their rows."""
+        ends = list(accumulate(self.sizes, initial=0))
+        return tuple(map(FilePart, self.data_files.names, ends[:-1], ends[1:]))
+
+    @property
+    def description(self) -> str:
+        """The files in one phrase."""
+        return self.data_files.description
+
+    def choose(self, names: Sequence[str], texts: Sequence[str]) -> FeatherRows:
+        """Return the rows with these columns, which must be numbers in every file or text in every file."""
+        first = {column.name: column for column in self.columns}
+        for name, schema in zip(self.data_files.names[1:], self.schemas[1:], strict=True):
+            check_same_kinds(name, schema, self.data_files.names[0], [first[column] for column in names])
+        return replace(self, chosen=tuple(names))
+
+    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+        """Yield the rows; each call opens the files it needs for itself."""
+        first, last = clip(start, stop, self.row_count)
+        for index, part in enumerate(self.files):
+            begin, end = part.start or 0, part.stop or 0
+            if max(begin, first) >= min(end, last):
+                continue
+            with reading(part.name, "Feather"):
+                reader = _open(self.data_files, index, self._fields(index))
+                position = begin
+                for number in range(reader.num_record_batches):
+                    if position >= last:
+                        break
+                    batch = reader.get_batch(number)
+                    yield from cut(batch, self.chosen, position, first, last, block_rows, part.name, begin)
+                    position += batch.num_rows
+
+    def counted(self) -> FeatherRows:
+        """Return these rows: the files tell their number."""
+        return self
+
+    def explain_text(self, name: str) -> str:
+        """Say nothing: types in Feather are declared."""
+        return ""
+
+    def _fields(self, index: int) -> list[int]:
+        position = {column.name: i for i, column in enumerate(self.schemas[index])}
+        return sorted(position[name] for name in self.chosen)
+
+
+def feather_rows(data_files: DataFiles) -> FeatherRows:
+    """Return the rows of Feather files from their schemas and the headers of their batches."""
+    sizes, schemas = [], []
+    for index, name in enumerate(data_files.names):
+        with reading(name, "Feather"):
+            reader = _open(data_files, index, [])
+            schemas.append(schema_columns(reader.schema))
+            sizes.append(reader.count_rows())
+    names = [[column.name for column in schema] for schema in schemas]
+    for file_name, columns in zip(data_files.names, names, strict=True):
+        check_same_columns(file_name, columns, data_files.names[0], names[0])
+    return FeatherRows(data_files, tuple(sizes), tuple(schemas), tuple(names[0]))
+
+
+def _open(data_files: DataFiles, index: int, fields: list[int]) -> Any:
+    from pyarrow import ipc
+
+    file = data_files.filesystem().open_input_file(data_files.paths[index])
+    return ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields, use_threads=False))

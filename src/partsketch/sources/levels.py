@@ -1,0 +1,143 @@
+"""The pass over the data that finds the levels of encoded columns and the values of the partition column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from partsketch.errors import InputError
+from partsketch.sources.base import IntArray
+from partsketch.sources.rows import RawBatch
+from partsketch.sources.values import BoolArray, as_numbers, coded, distinct_texts
+
+Key = int | float | str
+
+# Beyond these numbers a column is an identifier, not a category, and would exhaust memory.
+MOST_LEVELS = 10_000
+MOST_PARTITIONS = 1_000_000
+
+
+@dataclass(frozen=True)
+class PartitionColumn:
+    """The distinct values of a partition column, in increasing order: numbers, or texts for every other type."""
+
+    name: str
+    values: tuple[Key, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The values as text."""
+        return tuple(value if isinstance(value, str) else _number_text(value) for value in self.values)
+
+    def labels(self, column: Any) -> tuple[IntArray, BoolArray | None]:
+        """Return the index of every row's value, and where it is missing."""
+        if not _has_number_keys(column):
+            codes, absent, unknown, found = coded(column, {str(value): i for i, value in enumerate(self.values)})
+            if unknown is not None:
+                raise self._changed(found[0])
+            return codes, absent if absent.any() else None
+        numbers, missing = _keys(column)
+        values = np.array(self.values)
+        labels = np.searchsorted(values, numbers)
+        labels = np.minimum(labels, len(values) - 1)
+        differs = values[labels] != numbers
+        if missing is not None:
+            differs &= ~missing
+        if differs.any():
+            raise self._changed(str(numbers[np.argmax(differs)]))
+        return labels.astype(np.int64, copy=False), missing
+
+    def _changed(self, value: str) -> InputError:
+        return InputError(
+            f"Partition column '{self.name}' has the value '{value}' that was not there when the data was opened: "
+            "open it again."
+        )
+
+
+def distinct_keys(column: Any) -> set[Key]:
+    """Return the values of a partition column that occur."""
+    if not _has_number_keys(column):
+        return set(distinct_texts(column))
+    numbers, missing = _keys(column)
+    return set(np.unique(numbers if missing is None else numbers[~missing]).tolist())
+
+
+def sorted_keys(keys: Iterable[Key]) -> tuple[Key, ...]:
+    """Sort values numerically when all of them are numbers or read as numbers, else as text."""
+    try:
+        numbers = {key: float(key) for key in keys}
+    except ValueError:
+        numbers = {}
+    if numbers and all(math.isfinite(number) for number in numbers.values()):
+        return tuple(sorted(numbers, key=lambda key: (key if not isinstance(key, str) else numbers[key], str(key))))
+    return tuple(sorted(keys, key=lambda key: (isinstance(key, str), key)))
+
+
+def find_values(
+    batches: Iterable[RawBatch],
+    names: Sequence[str],
+    encoded: Sequence[str],
+    partition: str | None,
+    keep: Callable[[RawBatch], BoolArray | None],
+) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[Key, ...]]:
+    """Return the levels of the encoded columns and the values of the partition column.
+
+    Parameters
+    ----------
+    names
+        Names of the columns of the batches.
+    keep
+        Which rows of a batch count (None: all): a level that only rows without all their values have is none.
+    """
+    position = {name: i for i, name in enumerate(names)}
+    levels: dict[str, set[str]] = {name: set() for name in encoded}
+    keys: set[Key] = set()
+    for batch in batches:
+        kept = keep(batch)
+        for name in encoded:
+            levels[name] |= distinct_texts(_filtered(batch.columns[position[name]], kept))
+            _check_number(name, len(levels[name]), MOST_LEVELS, "to encode: choose features without it")
+        if partition is not None:
+            keys |= distinct_keys(_filtered(batch.columns[position[partition]], kept))
+            _check_number(partition, len(keys), MOST_PARTITIONS, "for a partition column")
+    return tuple((name, tuple(sorted(levels[name]))) for name in encoded), sorted_keys(keys)
+
+
+def _check_number(name: str, number: int, most: int, purpose: str) -> None:
+    if number > most:
+        raise InputError(f"Column '{name}' has more than {most} distinct values, too many {purpose}.")
+
+
+def _filtered(column: Any, kept: BoolArray | None) -> Any:
+    if kept is None:
+        return column
+    if isinstance(column, np.ndarray):
+        return column[kept]
+    import pyarrow as pa
+
+    return column.filter(pa.array(kept))
+
+
+def _has_number_keys(column: Any) -> bool:
+    if isinstance(column, np.ndarray):
+        return column.dtype.kind in "iuf"
+    from pyarrow import types
+
+    return bool(types.is_integer(column.type) or types.is_floating(column.type))
+
+
+def _keys(column: Any) -> tuple[Any, BoolArray | None]:
+    numbers, missing = as_numbers(column)
+    if numbers.dtype.kind == "f":
+        nan = np.isnan(numbers)
+        if nan.any():
+            missing = nan if missing is None else missing | nan
+    return numbers, missing
+
+
+def _number_text(value: int | float) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

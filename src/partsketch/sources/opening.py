@@ -1,0 +1,158 @@
+"""One way in: whatever holds the data becomes a source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from partsketch.errors import InputError
+from partsketch.sources.base import Source
+from partsketch.sources.checking import Missing
+from partsketch.sources.column_source import ColumnSource
+from partsketch.sources.columns import columns_to_encode, select
+from partsketch.sources.encoding import Encoding
+from partsketch.sources.rows import Rows
+from partsketch.sources.scanning import scan
+
+ColumnName = str | int
+
+
+def open_source(
+    data: Any,
+    *,
+    target: ColumnName | Sequence[ColumnName] | None = None,
+    features: Sequence[ColumnName] | None = None,
+    weights: ColumnName | None = None,
+    partition_column: ColumnName | None = None,
+    encode: bool = False,
+    missing: Missing = "error",
+    fit_intercept: bool = True,
+    encoding: Encoding | None = None,
+) -> Source:
+    """Open data as a source of numbered rows.
+
+    Parameters
+    ----------
+    data
+        A two-dimensional NumPy array (columns "x0", "x1", ...; a structured one has its own names), a SciPy CSR or CSC
+        matrix or array, anything with the Arrow C stream interface (pandas, polars, pyarrow, DuckDB), or a path,
+        directory, glob or URI, or a list of these, of `.npy`, Parquet, CSV or Feather files.
+    target
+        Name of the target column, or names of several; an array's columns may be given by position. None for
+        prediction.
+    features
+        Names of the feature columns; None means every column that has no other role.
+    weights
+        Name of the column of sample weights.
+    partition_column
+        Name of the column whose distinct values are the partitions; it costs a pass over the data. It is a feature only
+        if it is listed in `features`.
+    encode
+        Whether text columns among the features are one-hot encoded, which costs a pass over the data. Without it they
+        are refused.
+    missing
+        "error" refuses missing values, "drop" leaves out and counts the rows that have any.
+    fit_intercept
+        Whether the model will have an intercept: then the first level of every encoded column gets no indicator.
+    encoding
+        The encoding of an earlier source, to be repeated as it is; levels it does not know are refused.
+
+    Returns
+    -------
+    Source
+        Nothing but the schema has been read, except for the pass that `encode` and `partition_column` need.
+
+    Raises
+    ------
+    InputError
+        The data cannot be used as asked; the message names the culprit.
+    """
+    from scipy import sparse
+
+    if missing not in ("error", "drop"):
+        raise InputError(f"missing is {missing!r}: it must be 'error' or 'drop'.")
+    roles: list[Any] = [target, features, weights, partition_column]
+    is_sparse = sparse.issparse(data)
+    if is_sparse or isinstance(data, np.ndarray):
+        width = data.shape[1] if data.ndim == 2 else 0
+        roles = [_by_name(names, width) for names in roles]
+    if is_sparse:
+        from partsketch.sources.sparse_columns import sparse_column_source
+
+        return sparse_column_source(data, *roles, missing=missing)
+    rows = _open_rows(data)
+    selection = select([column.name for column in rows.columns], *roles)
+    if rows.row_count == 0:
+        raise InputError(f"The data ({rows.description}) has no rows.")
+    encoded = columns_to_encode(rows, selection, encode and encoding is None, encoding.columns if encoding else ())
+    chosen = rows.choose(selection.used, [*encoded, *selection.only_partition])
+    found = encoding if encoding is not None else Encoding((), drop_first=fit_intercept)
+    partition = None
+    if (encoded and encoding is None) or selection.partition is not None:
+        found, partition = scan(rows, chosen, selection, encoded, found, encoding is not None, missing)
+    source = ColumnSource(chosen, selection, found, partition, missing)
+    _check_feature_names(source.feature_names, source.target_names)
+    return source
+
+
+def _open_rows(data: Any) -> Rows:
+    if isinstance(data, np.ndarray):
+        from partsketch.sources.matrices import MemoryPart, matrix_rows
+
+        return matrix_rows([MemoryPart(data)])
+    if isinstance(data, str | os.PathLike) or _is_list_of_paths(data):
+        return _open_files(data)
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        from partsketch.sources.tables import table_rows
+
+        return table_rows(data)
+    raise InputError(
+        f"Data of type {type(data).__name__} cannot be opened: pass an array, a data frame, an Arrow table or paths."
+    )
+
+
+def _is_list_of_paths(data: Any) -> bool:
+    return isinstance(data, list | tuple) and all(isinstance(entry, str | os.PathLike) for entry in data)
+
+
+def _open_files(data: Any) -> Rows:
+    from partsketch.sources.files import find_files
+
+    data_files = find_files(data)
+    if data_files.format == "Parquet":
+        from partsketch.sources.parquet import parquet_rows
+
+        return parquet_rows(data_files)
+    if data_files.format == "CSV":
+        from partsketch.sources.csv import csv_rows
+
+        return csv_rows(data_files)
+    if data_files.format == "Feather":
+        from partsketch.sources.feather import feather_rows
+
+        return feather_rows(data_files)
+    from partsketch.sources.matrices import NpyPart, matrix_rows
+
+    if not data_files.is_local:
+        raise InputError(f"{data_files.names[0]} is remote: .npy files are mapped into memory and must be local.")
+    return matrix_rows([NpyPart(path, name) for path, name in zip(data_files.paths, data_files.names, strict=True)])
+
+
+def _by_name(names: Any, width: int) -> Any:
+    """Replace positions of an array's columns by their names; negative ones count from the end."""
+    if isinstance(names, list | tuple):
+        return [_by_name(name, width) for name in names]
+    if isinstance(names, int | np.integer) and not isinstance(names, bool):
+        return f"x{names + width if names < 0 else names}"
+    return names
+
+
+def _check_feature_names(features: tuple[str, ...], targets: tuple[str, ...]) -> None:
+    repeated = sorted({name for name in features if features.count(name) > 1 or name in targets})
+    if repeated:
+        raise InputError(f"Encoding makes more than one column named '{repeated[0]}': rename a column.")
+    if not features:
+        raise InputError("No feature is left after encoding: every text column has a single value.")

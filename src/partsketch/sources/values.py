@@ -1,0 +1,77 @@
+"""From raw columns (Arrow or NumPy) to NumPy numbers, and to codes of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.sources.base import IntArray
+
+BoolArray = NDArray[np.bool_]
+
+
+def as_numbers(column: Any) -> tuple[NDArray[np.generic], BoolArray | None]:
+    """Return the values of a numeric column and where they are null (None: nowhere); a null's value is arbitrary.
+
+    An Arrow column of floats or integers without nulls becomes a view.
+    """
+    if isinstance(column, np.ndarray):
+        return column, None
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_null(column.type):
+        return np.zeros(len(column)), np.ones(len(column), dtype=bool)
+    if types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    elif types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    if not column.null_count:
+        return column.to_numpy(), None
+    null = column.is_null().to_numpy(zero_copy_only=False)
+    return column.fill_null(0).to_numpy(zero_copy_only=False), null
+
+
+def as_texts(column: Any) -> tuple[IntArray, list[str]]:
+    """Return, for any column, the index of each row's text in a list of texts; -1 where it is missing."""
+    if isinstance(column, np.ndarray):
+        import pyarrow as pa
+
+        # A fixed-width bytes column of a structured array holds text.
+        column = pa.array(column.astype(str) if column.dtype.kind == "S" else np.ascontiguousarray(column))
+    import pyarrow as pa
+    from pyarrow import types
+
+    if not types.is_dictionary(column.type):
+        text = column if types.is_string(column.type) else column.cast(pa.large_string())
+        column = text.dictionary_encode()
+    texts = column.dictionary.cast(pa.large_string()).to_pylist()
+    codes = column.indices.cast(pa.int64()).fill_null(-1).to_numpy()
+    if None in texts:
+        missing = np.array([text is None for text in texts])
+        codes = np.where((codes >= 0) & missing[codes], -1, codes)
+    return codes, texts
+
+
+def distinct_texts(column: Any) -> set[str]:
+    """Return the texts that occur in a column."""
+    codes, texts = as_texts(column)
+    return {texts[code] for code in np.unique(codes).tolist() if code >= 0}
+
+
+def coded(column: Any, code_of: Mapping[str, int]) -> tuple[IntArray, BoolArray, BoolArray | None, list[str]]:
+    """Return codes of a text column under a given numbering, where it is missing, and where it is not in it.
+
+    The last value holds the text of every row that is not in the numbering, in order.
+    """
+    codes, texts = as_texts(column)
+    missing = codes < 0
+    translation = np.array([code_of.get(text, -1) for text in texts] + [-1], dtype=np.int64)
+    translated = translation[codes]
+    unknown = (translated < 0) & ~missing
+    if not unknown.any():
+        return translated, missing, None, []
+    return translated, missing, unknown, [texts[code] for code in codes[unknown].tolist()]
