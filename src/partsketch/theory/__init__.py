@@ -9,7 +9,6 @@ from partsketch.theory.approximations import (
     noise_factor,
     rotation_rows,
     stacked_excess_loss,
-    stacked_excess_loss_given_data,
 )
 from partsketch.theory.bounds import high_probability_excess_loss, smallest_sketch_size
 from partsketch.theory.certificate import CertificateEstimate, certify_partition, certify_whole
@@ -51,6 +50,7 @@ from partsketch.theory.moments import PartitionMoments, moments_of, pooled_momen
 from partsketch.theory.ridge import effective_dimension, ridge_penalty_from_sketch, sketched_ridge_penalty
 from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
 from partsketch.theory.stacking import StackedFit, certify_stacked, stacked_covariance, stacked_fit
+from partsketch.theory.stacking_given_data import stacked_excess_loss_given_data
 from partsketch.theory.weights import inverse_variance_weights, partition_weights, sketch_weights
 
 __all__ = [

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from partsketch.errors import InputError
 from partsketch.theory.arguments import require_count, require_non_negative, require_sketch_size, sizes_for, weights_for
 from partsketch.theory.excess_loss import unsketched_average_excess_loss
-from partsketch.theory.moments import PartitionLike, moments_of, pooled_moments, trace_products
+from partsketch.theory.moments import PartitionLike, moments_of, trace_products
 
 SKETCHES = ("gaussian", "srht", "sparse_sign", "count_sketch", "row_sample")
 
@@ -131,9 +131,8 @@ def approximate_partition_excess_loss(
 def stacked_excess_loss(loss: float, rank: int, sketch_sizes: Sequence[int]) -> float:
     """Approximate excess loss `ℓ r/(Σm_i − r − 1)` of one fit on all sketches stacked (Extension of Theorem 3.1).
 
-    Close when the rows m_i of each sketch are in proportion to the rows p_i of its partition and the partitions are
-    alike; a few percent low for unlike partitions with few sketch rows. When sizes are uneven, use
-    `stacked_excess_loss_given_data`.
+    Close when partitions are alike and the rows m_i of each sketch are in proportion to the rows p_i of its partition.
+    Otherwise it can be low by half: use `stacked_excess_loss_given_data`.
 
     Parameters
     ----------
@@ -154,40 +153,3 @@ def stacked_excess_loss(loss: float, rank: int, sketch_sizes: Sequence[int]) -> 
     total = float(np.sum(sketch_sizes))
     require_sketch_size(total, rank)
     return loss * rank / (total - rank - 1)
-
-
-def stacked_excess_loss_given_data(partitions: Sequence[PartitionLike], sketch_size: int | Sequence[int]) -> float:
-    """Approximate excess loss of one fit on all stacked Gaussian sketches, for uneven or unlike partitions.
-
-    The variance of the stacked normal equations is exact, `V = Σ_i [tr(G⁺G_i) ‖e_i‖² + e_iᵀX_i G⁺ X_iᵀe_i]/m_i` with
-    `e_i` the residuals of exact least squares on partition i. The stacked Gram matrix is then treated as a Wishart
-    matrix with the degrees of freedom M that match its own variance, `1/M = Σ_i [tr(K_i)² + tr(K_i²)]/m_i/(r² + r)`
-    with `K_i = G⁺G_i`, which multiplies V by `M/(M − r − 1)`. For one partition it is Theorem 3.1 (an extension of
-    it otherwise), and it agrees with `stacked_excess_loss` for alike partitions of even size.
-
-    Parameters
-    ----------
-    partitions : sequence of PartitionMoments or of pairs (X_i, y_i)
-        The data; the rank of all rows together may be below d.
-    sketch_size : int or sequence of int
-        Rows m_i of each sketch; valid while M > r + 1.
-
-    Returns
-    -------
-    float
-        Approximate expected excess loss.
-    """
-    moments = moments_of(partitions)
-    sizes = sizes_for(len(moments), sketch_size)
-    pooled = pooled_moments(moments)
-    rank, variance, inverse_freedom = pooled.rank, 0.0, 0.0
-    for part, size in zip(moments, sizes, strict=True):
-        whitened = part.root @ pooled.inverse_root
-        residual = part.factor[:, -1] - part.root @ pooled.solution
-        score = whitened.T @ residual
-        share = float(np.sum(whitened**2))
-        variance += (share * float(residual @ residual) + float(score @ score)) / size
-        inverse_freedom += (share**2 + float(np.sum((whitened.T @ whitened) ** 2))) / size / (rank**2 + rank)
-    freedom = 1 / inverse_freedom
-    require_sketch_size(freedom, rank)
-    return variance * freedom / (freedom - rank - 1)

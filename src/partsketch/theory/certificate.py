@@ -132,9 +132,8 @@ def _minimum_norm_bias(moments: SketchMoments, shares: FloatArray) -> tuple[floa
     lost = missing @ pooled.solution
     square = float(lost @ pooled.gram @ lost)
     scatter = loss_form @ covariance
-    variance = 4 * float(pooled.solution @ scatter @ loss_form @ pooled.solution) + 2 * float(
-        np.sum(scatter * scatter.T)
-    )
+    variance = 4 * float(pooled.solution @ scatter @ loss_form @ pooled.solution)
+    variance += 2 * float(np.sum(scatter * scatter.T))
     for part, size in zip(moments.sketches, moments.sizes, strict=True):
         variance += 2 / size * float(lost @ part.gram @ lost) ** 2
     return max(0.0, square - float(np.trace(scatter))), variance

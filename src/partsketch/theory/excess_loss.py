@@ -41,7 +41,7 @@ def excess_loss(partitions: Sequence[PartitionLike], coefficients: ArrayLike) ->
 
 
 def whole_excess_loss(loss: float, rank: int, sketch_size: int, n_sketches: int) -> float:
-    """Expected excess loss of β̄, the average of fits on independent Gaussian sketches of all rows (Theorem 3.1).
+    """Return the expected excess loss of β̄, the average of fits on Gaussian sketches of all rows (Theorem 3.1).
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def unsketched_average_excess_loss(partitions: Sequence[PartitionLike], weights:
 def partition_excess_loss(
     partitions: Sequence[PartitionLike], sketch_size: int | Sequence[int], weights: ArrayLike | None = None
 ) -> float:
-    """Expected excess loss of θ̄, the average of fits on Gaussian sketches of the partitions, given the data.
+    """Return the expected excess loss of θ̄, the average of fits on Gaussian sketches of partitions, given the data.
 
     `Σ w_i² tr(G G_i⁺) ℓ_i/(m_i − r_i − 1) + ‖X(ᾱ − a*)‖²`: Claim 4.4 with Claims 4.5 and 4.6, before the average over
     the noise that leads to Theorem 3.3, extended to singular partitions, uneven sizes, weights and unequal sketch

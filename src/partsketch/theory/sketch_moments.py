@@ -129,7 +129,7 @@ def sketch_moments(
             f"{counts.sum():g} rows leave nothing to estimate the noise from after ranks that sum to {ranks.sum():g}: "
             "use fewer partitions."
         )
-    # With P rows in the rotation, m/P times the sketched Gram matrix is a matrix beta variate; P → ∞ is the Wishart law.
+    # With P rows in the rotation, m/P times the sketched Gram matrix is a matrix beta variate; P → ∞ is Wishart's law.
     finite = np.isfinite(rotations)
     shrink = np.where(finite, (rotations - ranks) / np.where(finite, rotations, 1.0), 1.0)
     widen = np.where(finite, np.where(finite, rotations, 1.0) / (rotations - ranks - 1), 1.0)

@@ -28,8 +28,8 @@ class StackedFit:
         Leverage `tr(A⁺A_i)` that each partition's sketch has in the stacked fit; they sum to the rank.
     ratios : array of shape (k,)
         `p_i/m_i`, times the sampling share of a finite rotation: sketch noise per unit of leverage.
-    freedom : float
-        Degrees of freedom of the Wishart matrix that matches the stacked Gram matrix in variance.
+    openness : array of shape (k,)
+        One minus the mean leverage of a sketch row of each partition: how much of the Gram matrix its own fit hides.
     noise_variance : float
         Estimate of σ².
     row_count : int
@@ -39,7 +39,7 @@ class StackedFit:
     pooled: PartitionMoments
     shares: FloatArray
     ratios: FloatArray
-    freedom: float
+    openness: FloatArray
     noise_variance: float
     row_count: int
 
@@ -73,10 +73,10 @@ def stacked_fit(
     require_sketch_size(float(sizes.sum()), rank)
     if total <= rank:
         raise InputError(f"{total:g} rows of rank {rank} leave nothing to estimate the noise from: use more rows.")
-    whitened = [part.root @ pooled.inverse_root for part in parts]
-    shares = np.array([np.sum(product**2) for product in whitened])
-    shapes = np.array([np.sum((product.T @ product) ** 2) for product in whitened])
-    freedom = (rank**2 + rank) / float(np.sum((shares**2 + shapes) / sizes))
+    shares = np.array([np.sum((part.root @ pooled.inverse_root) ** 2) for part in parts])
+    # One row's worth of leverage is lost to the fluctuations of A, shared out like the leverage itself: for a single
+    # partition this turns m − r into the exact m − r − 1.
+    counted = sizes - shares / rank
     rotations = np.array([rotation_rows(sketch, int(count)) for count in counts])
     finite = np.isfinite(rotations)
     sampling = np.where(finite, 1 - sizes / np.where(finite, rotations, 1.0), 1.0)
@@ -86,23 +86,36 @@ def stacked_fit(
         pooled=pooled,
         shares=shares,
         ratios=counts / sizes * np.maximum(sampling, 0.0),
-        freedom=freedom,
+        openness=_openness(shares, counted),
         noise_variance=pooled.loss * shrink / residual_weight,
         row_count=int(total),
     )
 
 
-def certify_stacked(fit: StackedFit) -> CertificateEstimate:
+def _openness(shares: FloatArray, counted: FloatArray) -> FloatArray:
+    for index, (share, rows) in enumerate(zip(shares, counted, strict=True)):
+        if share >= rows:
+            raise InputError(
+                f"the stacked fit reproduces the sketch of partition {index} almost exactly, so nothing can be said of "
+                "its error: use a larger sketch_size there."
+            )
+    return np.asarray(1 - shares / counted)
+
+
+def certify_stacked(fit: StackedFit, sketches: Sequence[PartitionMoments]) -> CertificateEstimate:
     """Approximate the expected excess loss of the stacked fit (Extension of Theorem 3.1).
 
-    `σ̂² (n − r)/n · Σ tr(A⁺A_i) p_i/m_i · M/(M − r − 1)` with M the matched degrees of freedom: for alike partitions
-    and sketch rows in proportion it is `ℓ̂ r/(Σm_i − r − 1)`. Uneven and unlike partitions are allowed for, under a
-    noise of one variance. Valid while M > r + 1.
+    Given the sketched features the error has covariance `A⁻¹VA⁻¹` with `V = Σ v_i A_i`, `v_i = ℓ̂ p_i/(n m_i)`; its
+    product with the unknown G is estimated as by leaving out one sketch row at a time. For one partition, and for
+    alike partitions with sketch rows in proportion, it is `ℓ̂ r/(Σm_i − r − 1)`; uneven and unlike partitions are
+    allowed for, under a noise of one variance.
 
     Parameters
     ----------
     fit : StackedFit
         From `stacked_fit`.
+    sketches : sequence of PartitionMoments
+        The same sketches.
 
     Returns
     -------
@@ -110,9 +123,14 @@ def certify_stacked(fit: StackedFit) -> CertificateEstimate:
         Marked "approximate"; the standard error is that of the estimated noise variance alone.
     """
     rank, rows = fit.pooled.rank, fit.row_count
-    require_sketch_size(fit.freedom, rank)
     loss = fit.noise_variance * (rows - rank)
-    terms = loss / rows * fit.shares * fit.ratios * fit.freedom / (fit.freedom - rank - 1)
+    counted = fit.shares / (1 - fit.openness)
+    sizes = np.array([float(part.row_count) for part in sketches])
+    variances = loss / rows * fit.ratios * sizes / counted
+    whitened = [part.root @ fit.pooled.inverse_root for part in sketches]
+    noise = np.sum([v * product.T @ product for v, product in zip(variances, whitened, strict=True)], axis=0)
+    overlaps = np.array([float(np.sum((product @ noise) * product)) for product in whitened])
+    terms = (overlaps - variances * fit.shares**2 / counted) / fit.openness**2
     excess = float(terms.sum())
     return CertificateEstimate(
         excess_loss=excess,
@@ -124,7 +142,7 @@ def certify_stacked(fit: StackedFit) -> CertificateEstimate:
         sketch_terms=terms,
         averaging_term=0.0,
         kind="approximate",
-        reason="the stacked Gram matrix is treated as a Wishart matrix",
+        reason="exact theory covers averages of fits; the stacked fit has an approximate one",
     )
 
 
@@ -133,8 +151,8 @@ def stacked_covariance(
 ) -> CoefficientCovariance:
     """Covariance of the stacked coefficients around the true ones (Extension of Theorem 3.1; approximate).
 
-    `σ̂² [Ĝ⁻¹ + (n − d)/n · A⁻¹ (Σ A_i p_i/m_i) A⁻¹]`, with `Ĝ⁻¹ = A⁻¹ (M − d − 1)/M`; for even partitions and equal
-    sketch sizes it is `σ̂² [1 + (n − d)/(M − d − 1)] Ĝ⁻¹` with `M = Σm_i`.
+    `σ̂² [Ĝ⁻¹ + (n − d)/n · A⁻¹ (Σ A_i p_i/m_i) A⁻¹]`, with `Ĝ = Σ A_i/(1 − leverage_i)`, the mean leverage of a sketch
+    row of i; for alike partitions and equal sizes it is `σ̂² [1 + (n − d)/(M − d − 1)] Ĝ⁻¹` with `M = Σm_i`.
 
     Parameters
     ----------
@@ -151,13 +169,13 @@ def stacked_covariance(
         With `Σm_i − d` degrees of freedom.
     """
     require_full_rank(fit.pooled, None, names)
-    require_sketch_size(fit.freedom, fit.pooled.rank)
-    rank, inverse = fit.pooled.rank, fit.pooled.inverse_gram
-    middle = np.sum([ratio * part.gram for ratio, part in zip(fit.ratios, sketches, strict=True)], axis=0)
-    sketching = inverse @ middle @ inverse * (fit.row_count - rank) / fit.row_count
-    sampling = inverse * (fit.freedom - rank - 1) / fit.freedom
+    rank, inverse_root = fit.pooled.rank, fit.pooled.inverse_root
+    whitened = [part.root @ inverse_root for part in sketches]
+    middle = np.sum([ratio * product.T @ product for ratio, product in zip(fit.ratios, whitened, strict=True)], axis=0)
+    opened = np.sum([product.T @ product / o for o, product in zip(fit.openness, whitened, strict=True)], axis=0)
+    inner = np.linalg.inv(opened) + middle * (fit.row_count - rank) / fit.row_count
     return CoefficientCovariance(
-        matrix=fit.noise_variance * (sampling + sketching),
+        matrix=fit.noise_variance * inverse_root @ inner @ inverse_root.T,
         degrees_of_freedom=float(fit.pooled.row_count - rank),
         noise_variance=fit.noise_variance,
     )

@@ -63,7 +63,7 @@ def partition_weights(
 
 
 def sketch_weights(moments: SketchMoments) -> FloatArray:
-    """The same weights estimated from the sketches alone (Extension of Theorem 3.3).
+    """Estimate the same weights from the sketches alone (Extension of Theorem 3.3).
 
     Given the sketched features each θ_i is symmetric around a_i, so weights made from the same sketches leave the
     average unbiased when partitions share their coefficients; a certificate for such weights is a little low, because

@@ -1,0 +1,71 @@
+"""Excess loss of the stacked fit predicted from the data, for uneven and unlike partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from partsketch.errors import InputError
+from partsketch.theory.arguments import FloatArray, require_sketch_size, sizes_for
+from partsketch.theory.moments import PartitionLike, moments_of, pooled_moments
+
+
+def stacked_excess_loss_given_data(partitions: Sequence[PartitionLike], sketch_size: int | Sequence[int]) -> float:
+    """Approximate excess loss of one fit on all stacked Gaussian sketches (Extension of Theorem 3.1).
+
+    In coordinates where G is the identity let `K_i` be the Gram matrix of partition i, `e_i` its residuals under exact
+    least squares and `s_i = X_iᵀe_i`. The inverse of the stacked Gram matrix A is close to
+    `Q = (Σ K_i/(1 + γ_i))⁻¹` with `γ_i = tr(K_i Q)/m_i` (its deterministic equivalent, from random matrix theory), and
+    the excess loss to `E tr(A⁻² Σ A_i ‖e_i‖²/m_i) + Σ s_iᵀQ²s_i/m_i`, the first term being a derivative of Q. Each m_i
+    is lowered by `tr(K_i)/r`, one row in all, which makes the result exact for one partition; for alike partitions
+    with sketch rows in proportion it is `ℓ r/(Σm_i − r − 1)`.
+
+    Parameters
+    ----------
+    partitions : sequence of PartitionMoments or of pairs (X_i, y_i)
+        The data; the rank of all rows together may be below d.
+    sketch_size : int or sequence of int
+        Rows m_i of each sketch; valid for Σm_i > r + 1, and reliable when no partition decides a direction alone with
+        few more sketch rows than such directions.
+
+    Returns
+    -------
+    float
+        Approximate expected excess loss.
+    """
+    moments = moments_of(partitions)
+    pooled = pooled_moments(moments)
+    sizes = sizes_for(len(moments), sketch_size)
+    require_sketch_size(float(sizes.sum()), pooled.rank)
+    whitened = [part.root @ pooled.inverse_root for part in moments]
+    residuals = [part.factor[:, -1] - part.root @ pooled.solution for part in moments]
+    grams = np.stack([product.T @ product for product in whitened])
+    counted = sizes - np.trace(grams, axis1=1, axis2=2) / max(pooled.rank, 1)
+    inverse, inflations = _equivalent_inverse(grams, counted)
+    variances = np.array([float(residual @ residual) for residual in residuals]) / counted
+    products = grams @ inverse
+    pairs = np.einsum("iab,jba->ij", products, products)
+    # Linear response: scale A_i by 1 + t v_i and differentiate Q and γ at t = 0.
+    system = np.eye(len(sizes)) - pairs / counted[:, None] / inflations[None, :] ** 2
+    response = variances * (inflations - 1) - pairs @ (variances / inflations) / counted
+    changes = variances / inflations - np.linalg.solve(system, response) / inflations**2
+    sketching = float(changes @ np.einsum("ab,iba->i", inverse, products))
+    scores = np.stack([product.T @ residual for product, residual in zip(whitened, residuals, strict=True)])
+    return sketching + float(np.sum(np.sum((scores @ inverse) ** 2, axis=1) / counted))
+
+
+def _equivalent_inverse(grams: FloatArray, counted: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Find the fixed point of `Q = (Σ K_i/(1 + γ_i))⁻¹`, `γ_i = tr(K_i Q)/m_i`; returns Q and 1 + γ."""
+    inflations = np.ones(len(counted))
+    for _ in range(500):
+        inverse: FloatArray = np.asarray(np.linalg.inv(np.tensordot(1 / inflations, grams, axes=1)), dtype=np.float64)
+        updated = 1 + np.einsum("iab,ba->i", grams, inverse) / counted
+        if np.max(np.abs(updated / inflations - 1)) < 1e-10:
+            return inverse, updated
+        if not np.all(updated < 1e8):
+            break
+        inflations = updated
+    raise InputError(
+        "the stacked sketches have too few rows for directions that few partitions decide: use a larger sketch_size."
+    )
