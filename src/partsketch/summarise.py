@@ -56,13 +56,26 @@ class Task:
 
 @dataclass(frozen=True)
 class Piece:
-    """What one segment of one partition became: a matrix per sketch, and how many rows and how much weight it holds."""
+    """What one segment of one partition became.
+
+    Attributes
+    ----------
+    partition, segment
+        Where it belongs.
+    matrices
+        One per sketch.
+    row_count, weight_sum
+        Rows and weight that it holds.
+    target_range
+        Smallest and largest value of every target, shape (2, targets).
+    """
 
     partition: int
     segment: int
     matrices: tuple[FloatArray, ...]
     row_count: int
     weight_sum: float
+    target_range: FloatArray
 
 
 @dataclass(frozen=True)
@@ -91,9 +104,15 @@ class _Feeder:
         streams = range(
             partition * request.sketches_per_partition, (partition + 1) * request.sketches_per_partition
         )
-        self._accumulators = [sketch.accumulator(request.specification, stream, self._width) for stream in streams]
+        targets = len(source.target_names)
+        self._accumulators = [
+            sketch.accumulator(request.specification, stream, self._width, targets) for stream in streams
+        ]
         self._rows = 0
         self._weight = 0.0
+        self._targets = slice(self._first + len(source.feature_names), self._width)
+        self._lowest = np.full(len(source.target_names), np.inf)
+        self._highest = -self._lowest
 
     def feed(self, block: Block, begin: int, end: int) -> None:
         capacity = self._tile.shape[1]
@@ -103,6 +122,9 @@ class _Feeder:
             block.copy_into(self._tile[self._first : self._width, here], begin, begin + count)
             if self._first:
                 self._tile[0, here] = 1.0
+            values = self._tile[self._targets, here]
+            np.fmin(self._lowest, values.min(axis=1), out=self._lowest)
+            np.fmax(self._highest, values.max(axis=1), out=self._highest)
             if block.weights is not None:
                 self._weights[here] = block.weights[begin : begin + count]
                 self._tile[: self._width, here] *= np.sqrt(self._weights[here])
@@ -140,7 +162,8 @@ class _Feeder:
     def finish(self) -> Piece:
         self._flush()
         matrices = tuple(accumulator.finish() for accumulator in self._accumulators)
-        return Piece(self._partition, self._segment, matrices, self._rows, self._weight)
+        target_range = np.stack([self._lowest, self._highest])
+        return Piece(self._partition, self._segment, matrices, self._rows, self._weight, target_range)
 
 
 def summarise_rows(

@@ -72,8 +72,8 @@ class Sketch(ABC):
     has_exact_theory: bool
 
     @abstractmethod
-    def accumulator(self, specification: SketchSpecification, stream: int, width: int) -> Accumulator:
-        """Return an empty accumulator for the rows of one stream with `width` columns."""
+    def accumulator(self, specification: SketchSpecification, stream: int, width: int, targets: int) -> Accumulator:
+        """Return an empty accumulator for the rows of one stream with `width` columns, the last ones targets."""
 
     @abstractmethod
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:

@@ -64,7 +64,7 @@ class GaussianSketch(Sketch):
     is_random = True
     has_exact_theory = True
 
-    def accumulator(self, specification: SketchSpecification, stream: int, width: int) -> Accumulator:
+    def accumulator(self, specification: SketchSpecification, stream: int, width: int, targets: int) -> Accumulator:
         """Return an empty m×q accumulator."""
         return GaussianAccumulator(specification, stream, width)
 

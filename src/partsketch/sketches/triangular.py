@@ -16,8 +16,11 @@ import numpy as np
 from partsketch.blas import divide_by_triangular, gram, triangular_factor
 from partsketch.sketches.base import Accumulator, FloatArray, IntArray, Sketch, SketchSpecification
 
-#: Largest variance inflation factor (times growth of a column) at which the plain Gram matrix is trusted.
+#: Largest variance inflation factor (times growth of a column) of a feature at which the plain Gram matrix is trusted.
 SAFE_INFLATION = 1e4
+
+#: The same for a target, 1 / (1 − R²): it touches the residual sum of squares only, not the coefficients.
+SAFE_TARGET_INFLATION = 1e6
 
 #: Largest diagonal entry of H: how many times heavier than all rows before it a direction may be.
 _LARGEST_GROWTH = 16.0
@@ -34,8 +37,9 @@ _ZERO_COLUMN_DIVISOR = 1e-100
 class TriangularAccumulator(Accumulator):
     """Takes tiles, gives the q×q factor."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, targets: int = 1) -> None:
         self._width = width
+        self._features = width - targets
         self._scale: FloatArray | None = None  # column norms of the first tile: the unit of the plain Gram matrix
         self._gram: FloatArray | None = None  # plain Gram matrix in these units, while it is trusted
         self._inflation = np.inf
@@ -75,9 +79,9 @@ class TriangularAccumulator(Accumulator):
             candidate = self._gram + product * np.outer(self._scale, self._scale)
         # The inverse of a smaller Gram matrix bounds that of a larger one: look again only when the bound is not enough.
         growth = float(np.diagonal(candidate).max())
-        if growth * self._inflation > SAFE_INFLATION:
-            inflation = _largest_inverse_diagonal(candidate)
-            if growth * inflation > SAFE_INFLATION:
+        if growth * self._inflation > 1.0:
+            inflation = _inflation(candidate, self._features)
+            if growth * inflation > 1.0:
                 return False
             self._inflation = inflation
         self._gram = candidate
@@ -151,14 +155,20 @@ class TriangularAccumulator(Accumulator):
         return self._factor
 
 
-def _largest_inverse_diagonal(matrix: FloatArray) -> float:
-    """Return the largest diagonal entry of the inverse, or infinity when the matrix is not positive definite."""
+def _inflation(matrix: FloatArray, features: int) -> float:
+    """Return the largest inverse diagonal entries of features and targets, in units of what is safe for each.
+
+    Infinity when the matrix is not positive definite.
+    """
     try:
-        root = np.linalg.cholesky(matrix)
-        inverse_root = np.linalg.inv(root)
+        inverse_root = np.linalg.inv(np.linalg.cholesky(matrix))
     except np.linalg.LinAlgError:
         return float(np.inf)
-    largest = float(np.einsum("ij,ij->j", inverse_root, inverse_root).max())
+    squares = inverse_root * inverse_root
+    # The leading block of a triangular inverse is the inverse of the leading block: features judged without targets.
+    of_features = squares[:features, :features].sum(axis=0).max(initial=0.0) / SAFE_INFLATION
+    of_targets = squares[:, features:].sum(axis=0).max(initial=0.0) / SAFE_TARGET_INFLATION
+    largest = float(max(of_features, of_targets))
     return largest if np.isfinite(largest) else float(np.inf)
 
 
@@ -169,9 +179,9 @@ class TriangularSketch(Sketch):
     is_random = False
     has_exact_theory = True
 
-    def accumulator(self, specification: SketchSpecification, stream: int, width: int) -> Accumulator:
+    def accumulator(self, specification: SketchSpecification, stream: int, width: int, targets: int) -> Accumulator:
         """Return an empty accumulator; rows of every stream are treated alike."""
-        return TriangularAccumulator(width)
+        return TriangularAccumulator(width, targets)
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Factor the two factors again."""

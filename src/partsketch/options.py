@@ -1,0 +1,100 @@
+"""What a user may ask of a fit, checked before any work starts."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from partsketch.errors import InputError
+from partsketch.sketches.base import all_sketches
+
+
+@dataclass(frozen=True)
+class Method:
+    """One of the estimators: which summaries it needs and how they are combined.
+
+    Attributes
+    ----------
+    sketched
+        Whether the summaries are random sketches; otherwise they are exact factors.
+    by_partition
+        Whether each partition has a summary of its own; otherwise summaries are of all rows.
+    combines_by
+        "average" or "stack".
+    description
+        A phrase for people.
+    """
+
+    sketched: bool
+    by_partition: bool
+    combines_by: str
+    description: str
+
+
+METHODS = {
+    "exact": Method(False, False, "stack", "exact least squares on all rows"),
+    "average": Method(False, True, "average", "average of the exact fits of the partitions"),
+    "partition": Method(True, True, "average", "average of fits on one sketch of each partition"),
+    "stack": Method(True, True, "stack", "one fit on the stacked sketches of the partitions"),
+    "whole": Method(True, False, "average", "average of fits on independent sketches of all rows"),
+}
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """Options of a fit, in the names of the public interface; `seed` is never None here."""
+
+    method: str
+    n_partitions: int
+    partition_by: str
+    remainder: str
+    sketch: str
+    sketch_size: int | None
+    fit_intercept: bool
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise InputError(f"method is {self.method!r}: choose one of {_listed(METHODS)}.")
+        if not _is_count(self.n_partitions) or self.n_partitions < 1:
+            raise InputError(f"n_partitions is {self.n_partitions!r}: give a whole number, at least 1.")
+        if self.remainder not in ("spread", "drop"):
+            raise InputError(f"remainder is {self.remainder!r}: choose 'spread' or 'drop'.")
+        if not isinstance(self.partition_by, str) or not self.partition_by:
+            raise InputError("partition_by is 'order', 'shuffle', 'file' or the name of a column.")
+        kinds = [sketch.kind for sketch in all_sketches() if sketch.is_random]
+        if self.sketch not in kinds:
+            raise InputError(f"sketch is {self.sketch!r}: choose one of {_listed(kinds)}.")
+        if self.sketch_size is not None and (not _is_count(self.sketch_size) or self.sketch_size < 1):
+            raise InputError(f"sketch_size is {self.sketch_size!r}: give a whole number, or None to have one chosen.")
+
+    @property
+    def partition_column(self) -> str | None:
+        """Name of the column that defines the partitions, if one does."""
+        return None if self.partition_by in ("order", "shuffle", "file") else self.partition_by
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def seed_from(random_state: Any) -> int:
+    """Return a seed in 0..2⁶⁴−1 from None (fresh entropy), a whole number, or a NumPy generator."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+    if _is_count(random_state):
+        if not 0 <= random_state < 2**64:
+            raise InputError(f"random_state is {random_state}: give a whole number from 0 to 2**64 - 1.")
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**64, dtype=np.uint64, endpoint=False))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**64, dtype=np.uint64))
+    raise InputError("random_state is None, a whole number, or a NumPy random generator.")

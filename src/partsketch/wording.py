@@ -1,0 +1,65 @@
+"""Sentences about a fit, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.solve import Alias, Solution
+from partsketch.summarise import INTERCEPT
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Join names with commas, the tail counted when there are many."""
+    shown = [("the intercept" if name == INTERCEPT else repr(name)) for name in names[:most]]
+    if len(names) > most:
+        return ", ".join(shown) + f" and {len(names) - most} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+
+
+def size_warning(size: int, columns: int) -> str | None:
+    """Warn of sketch sizes at which the loss has infinite variance."""
+    if size > columns + 3:
+        return None
+    return (
+        f"sketch_size={size} is at most {columns} columns + 3: the loss of such a fit has infinite variance, single "
+        f"fits can be arbitrarily far off; use at least {columns + 4}."
+    )
+
+
+def _alias_sentence(alias: Alias) -> str:
+    if not alias.others:
+        return f"Column {alias.column!r} is zero in every row; its coefficient is set to 0."
+    return (
+        f"Column {alias.column!r} is aliased with {listed(alias.others)}: it adds nothing to what they say, "
+        "and the solution of least norm was taken."
+    )
+
+
+def alias_warnings(solutions: Sequence[Solution], names: Sequence[str], columns: int) -> list[str]:
+    """Name dependent columns: each one when there is a single fit, a summary over partitions otherwise."""
+    if len(solutions) == 1:
+        return [_alias_sentence(alias) for alias in solutions[0].aliased]
+    singular = [
+        (name, solution) for name, solution in zip(names, solutions, strict=True) if solution.rank < columns
+    ]
+    if not singular:
+        return []
+    ranks = sorted(solution.rank for _, solution in singular)
+    spread = f"{ranks[0]}" if ranks[0] == ranks[-1] else f"{ranks[0]} to {ranks[-1]}"
+    dependent = list(dict.fromkeys(alias.column for _, solution in singular for alias in solution.aliased))
+    return [
+        f"{len(singular)} of {len(solutions)} fits have dependent columns (rank {spread} of {columns}): "
+        f"{listed(dependent)}; the solution of least norm was taken in each."
+    ]
+
+
+def constant_target_warnings(target_range: NDArray[np.float64], names: Sequence[str]) -> list[str]:
+    """Say which targets have one value only."""
+    return [
+        f"Target {name!r} is constant ({low:g} in every row): there is nothing to explain."
+        for name, low, high in zip(names, target_range[0], target_range[1], strict=True)
+        if low == high
+    ]
