@@ -1,1 +1,58 @@
-"""Least squares on partitioned data, with the error known."""
+"""Least squares on partitioned data, with the error known before and after the fit."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from partsketch._version import __version__
+
+if TYPE_CHECKING:
+    from partsketch import theory
+    from partsketch.api import fit
+    from partsketch.engines.local import LocalEngine
+    from partsketch.errors import InputError, PartsketchError, PartsketchWarning
+    from partsketch.estimator import SketchedRegression
+    from partsketch.model import Model, load
+    from partsketch.summary import Summary
+
+__all__ = [
+    "InputError",
+    "LocalEngine",
+    "Model",
+    "PartsketchError",
+    "PartsketchWarning",
+    "SketchedRegression",
+    "Summary",
+    "__version__",
+    "fit",
+    "load",
+    "theory",
+]
+
+# Names are loaded when first used: the command line answers --help without importing scikit-learn or compiling.
+_HOMES = {
+    "InputError": "errors",
+    "LocalEngine": "engines.local",
+    "Model": "model",
+    "PartsketchError": "errors",
+    "PartsketchWarning": "errors",
+    "SketchedRegression": "estimator",
+    "Summary": "summary",
+    "fit": "api",
+    "load": "model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "theory":
+        return import_module("partsketch.theory")
+    if name in _HOMES:
+        value = getattr(import_module(f"partsketch.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'partsketch' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -139,9 +139,11 @@ class _Feeder:
         if self._filled == 0:
             return
         tile, rows = self._tile[:, : self._filled], self._row_numbers[: self._filled]
-        for accumulator in self._accumulators:
-            if not accumulator.add(tile, rows):
-                self._refuse(tile, rows)
+        # Values that are not finite are looked for in the small product, where they cannot hide, not in every tile.
+        with np.errstate(all="ignore"):
+            for accumulator in self._accumulators:
+                if not accumulator.add(tile, rows):
+                    self._refuse(tile, rows)
         # Summed by tile, so that block borders do not change the order of additions.
         self._weight += float(self._weights[: self._filled].sum())
         self._filled = 0

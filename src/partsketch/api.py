@@ -1,0 +1,106 @@
+"""`partsketch.fit`: from files, data frames and streams to a model."""
+
+from __future__ import annotations
+
+import warnings as python_warnings
+from collections.abc import Sequence
+from typing import Any
+
+from partsketch.engines.base import get_engine
+from partsketch.errors import PartsketchWarning
+from partsketch.fitting import Fit, fit_source
+from partsketch.model import Model
+from partsketch.options import FitOptions, seed_from
+from partsketch.sources import open_source
+
+
+def fit(
+    data: Any,
+    target: str | Sequence[str],
+    features: Sequence[str] | None = None,
+    *,
+    method: str = "partition",
+    n_partitions: int = 8,
+    partition_by: str = "order",
+    remainder: str = "spread",
+    sketch: str = "gaussian",
+    sketch_size: int | None = None,
+    fit_intercept: bool = True,
+    engine: Any = "local",
+    random_state: Any = None,
+    weights: str | None = None,
+    encode: bool = False,
+    missing: str = "error",
+) -> Model:
+    """Fit a linear model to data that need not fit into memory.
+
+    Parameters
+    ----------
+    data
+        A path, a glob or a list of them (Parquet, CSV, Feather, .npy; local or remote), a data frame or anything with
+        the Arrow C stream interface, a NumPy array, or a SciPy sparse matrix.
+    target
+        Name of the target column, or several.
+    features
+        Names of the feature columns; None takes all others.
+    method, n_partitions, partition_by, remainder, sketch, sketch_size, fit_intercept, engine, random_state
+        As in `SketchedRegression`; partition_by may also be "file".
+    weights
+        Name of a column of sample weights.
+    encode
+        Whether to one-hot encode text columns; otherwise they are refused.
+    missing
+        "error" refuses missing values, "drop" leaves their rows out and counts them.
+
+    Returns
+    -------
+    Model
+        The fitted model.
+
+    Examples
+    --------
+    >>> import partsketch as ps, pyarrow as pa
+    >>> table = pa.table({"x": range(100), "y": [2.0 * x + 1 for x in range(100)]})
+    >>> model = ps.fit(table, target="y", method="exact")
+    >>> round(float(model.coefficients[0, 0]), 6), round(float(model.intercept[0]), 6)
+    (2.0, 1.0)
+    """
+    options = FitOptions(
+        method=method,
+        n_partitions=n_partitions,
+        partition_by=partition_by,
+        remainder=remainder,
+        sketch=sketch,
+        sketch_size=sketch_size,
+        fit_intercept=bool(fit_intercept),
+        seed=seed_from(random_state),
+    )
+    result = fit_data(data, target, features, options, engine, weights, encode, missing)
+    for sentence in result.model.record.warnings:
+        python_warnings.warn(sentence, PartsketchWarning, stacklevel=2)
+    return result.model
+
+
+def fit_data(
+    data: Any,
+    target: str | Sequence[str],
+    features: Sequence[str] | None,
+    options: FitOptions,
+    engine: Any,
+    weights: str | None,
+    encode: bool,
+    missing: str,
+) -> Fit:
+    """Open the data and fit; what `fit` and the command line share."""
+    runner = get_engine(engine)
+    source = open_source(
+        data,
+        target=target,
+        features=features,
+        weights=weights,
+        partition_column=options.partition_column,
+        encode=encode,
+        missing=missing,
+        fit_intercept=options.fit_intercept,
+    )
+    return fit_source(source, options, runner)

@@ -1,0 +1,201 @@
+"""`SketchedRegression`: the scikit-learn front of the library."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from partsketch.engines.base import get_engine
+from partsketch.errors import InputError, PartsketchWarning
+from partsketch.fitting import fit_source
+from partsketch.options import FitOptions, seed_from
+from partsketch.sources.arrays import array_source
+from partsketch.sources.labelled import LabelledSource
+
+
+class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Linear least squares on partitioned rows, exact or from small random sketches.
+
+    Parameters
+    ----------
+    method : {"exact", "average", "partition", "stack", "whole"}, default="partition"
+        "exact": least squares on all rows. "average": exact fits of the partitions, averaged. "partition": fits on
+        one sketch of each partition, averaged. "stack": one fit on the stacked sketches of the partitions. "whole":
+        fits on `n_partitions` independent sketches of all rows, averaged.
+    n_partitions : int, default=8
+        Number of partitions; for "whole" the number of sketches. Not used by "exact".
+    partition_by : str, default="order"
+        "order" (consecutive rows), "shuffle" (by a hash of seed and row number), or the name of a column of a data
+        frame; that column is then not a feature.
+    remainder : {"spread", "drop"}, default="spread"
+        "spread": partition sizes differ by at most one. "drop": the last rows are left out so that all are equal.
+    sketch : {"gaussian"}, default="gaussian"
+        Kind of random compression.
+    sketch_size : int or None, default=None
+        Rows of each sketch; None chooses four per column to estimate and records why.
+    fit_intercept : bool, default=True
+        Whether to estimate an intercept.
+    engine : {"local"} or engine, default="local"
+        Where summaries are made.
+    random_state : int, numpy.random.Generator, RandomState or None, default=None
+        Seed of the sketches; the same seed gives the same fit on any engine and number of threads.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Coefficients.
+    intercept_ : float or ndarray of shape (n_targets,)
+        Intercept; 0.0 without one.
+    partition_coef_ : ndarray of shape (k, n_features) or (k, n_targets, n_features)
+        Coefficients of the fits that were averaged; a single one when solved once.
+    model_ : Model
+        The fitted model with its record: seed, sketch size, rank, aliased columns, warnings, reasons.
+    summaries_ : tuple of Summary
+        What the rows were compressed to.
+    rank_ : int
+        Smallest numerical rank among the fits.
+    sketch_size_ : int or None
+        Rows of each sketch; None for exact summaries.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X is a data frame.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partsketch import SketchedRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3))
+    >>> y = X @ [1.0, 2.0, 3.0] + 0.1 * rng.normal(size=1000)
+    >>> model = SketchedRegression(n_partitions=4, random_state=0).fit(X, y)
+    >>> np.round(model.coef_, 1)
+    array([1., 2., 3.])
+    """
+
+    def __init__(
+        self,
+        method: str = "partition",
+        *,
+        n_partitions: int = 8,
+        partition_by: str = "order",
+        remainder: str = "spread",
+        sketch: str = "gaussian",
+        sketch_size: int | None = None,
+        fit_intercept: bool = True,
+        engine: Any = "local",
+        random_state: Any = None,
+    ) -> None:
+        self.method = method
+        self.n_partitions = n_partitions
+        self.partition_by = partition_by
+        self.remainder = remainder
+        self.sketch = sketch
+        self.sketch_size = sketch_size
+        self.fit_intercept = fit_intercept
+        self.engine = engine
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, not negative.
+
+        Returns
+        -------
+        SketchedRegression
+            The fitted estimator.
+        """
+        options = FitOptions(
+            method=self.method,
+            n_partitions=self.n_partitions,
+            partition_by=self.partition_by,
+            remainder=self.remainder,
+            sketch=self.sketch,
+            sketch_size=self.sketch_size,
+            fit_intercept=bool(self.fit_intercept),
+            seed=seed_from(self.random_state),
+        )
+        engine = get_engine(self.engine)
+        labels, X = _split_partition_column(X, options.partition_column, required=True)
+        # Finiteness of X is checked on the way, tile by tile, instead of in a pass of its own over memory.
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=("csr", "csc"),
+            dtype="numeric",
+            ensure_all_finite=False,
+            ensure_min_samples=2,
+            multi_output=True,
+            y_numeric=True,
+        )
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        names = getattr(self, "feature_names_in_", None)
+        source = array_source(X, y, sample_weight, None if names is None else [str(name) for name in names])
+        if labels is not None:
+            source = LabelledSource.from_values(source, labels)
+        fit = fit_source(source, options, engine)
+        self.model_ = fit.model
+        self.summaries_ = fit.summaries
+        self.rank_ = fit.model.record.rank
+        self.sketch_size_ = fit.model.record.sketch_size
+        single = np.ndim(y) == 1
+        self.coef_ = fit.model.coefficients[:, 0] if single else fit.model.coefficients.T
+        self.intercept_ = float(fit.model.intercept[0]) if single else fit.model.intercept
+        parts = np.swapaxes(fit.model.partition_coefficients, 1, 2)
+        self.partition_coef_ = parts[:, 0] if single else parts
+        for sentence in fit.model.record.warnings:
+            warnings.warn(sentence, PartsketchWarning, stacklevel=2)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict the targets.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Features; a partition column is ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Predictions.
+        """
+        check_is_fitted(self)
+        partition_column = self.model_.record.options["partition_by"]
+        _, X = _split_partition_column(X, partition_column, required=False)
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
+        return np.asarray(X @ self.coef_.T + self.intercept_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _split_partition_column(X: Any, name: str | None, required: bool) -> tuple[NDArray[Any] | None, Any]:
+    """Return the values of the partition column, if there is one, and the data frame without it."""
+    if name is None or (not required and name not in getattr(X, "columns", ())):
+        return None, X
+    if not hasattr(X, "columns"):
+        raise InputError(
+            f"partition_by={name!r} names a column, so X must be a data frame; or use 'order' or 'shuffle'."
+        )
+    if name not in X.columns:
+        raise InputError(f"partition_by is {name!r}: choose 'order', 'shuffle', or one of the columns of X.")
+    # pandas and polars agree on indexing by a list of names.
+    return np.asarray(X[name]), X[[column for column in X.columns if column != name]]
