@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.errors import InputError
+from partsketch.sources.base import FloatArray
 from partsketch.sources.rows import RawBatch
 from partsketch.sources.values import BoolArray
 
@@ -24,21 +25,24 @@ class Fault:
     ----------
     where
         True for the rows at fault.
+    sentence
+        From the place of a row, in words, and its position to the sentence that reports it.
     is_missing
         Whether the fault is a missing value, which may be dropped; every other fault is an error.
-    sentence
-        From the place of the first such row to the sentence that reports it.
+    excused
+        Whether it does not matter in rows that are dropped for a missing value.
     """
 
     where: BoolArray
-    is_missing: bool
-    sentence: Callable[[str], str]
+    sentence: Callable[[str, int], str]
+    is_missing: bool = False
+    excused: bool = False
 
 
 def missing_fault(name: str, where: BoolArray) -> Fault:
     """Report missing values of a column."""
     advice = "remove it or use missing='drop' (--missing drop)"
-    return Fault(where, True, lambda place: f"Column '{name}' has a missing value in {place}: {advice}.")
+    return Fault(where, lambda place, _: f"Column '{name}' has a missing value in {place}: {advice}.", is_missing=True)
 
 
 def number_faults(name: str, values: NDArray[np.generic], null: BoolArray | None) -> list[Fault]:
@@ -52,38 +56,38 @@ def number_faults(name: str, values: NDArray[np.generic], null: BoolArray | None
         faults.append(missing_fault(name, not_a_number))
     infinite = np.isinf(values)
     if infinite.any():
-        sentence = "Column '{}' has an infinite value in {}: remove or replace it.".format
-        faults.append(Fault(infinite, False, lambda place: sentence(name, place)))
+        faults.append(infinity_fault(name, infinite))
     return faults
 
 
-def weight_faults(name: str, values: NDArray[np.generic]) -> list[Fault]:
+def infinity_fault(name: str, where: BoolArray) -> Fault:
+    """Report infinite values of a column."""
+    return Fault(where, lambda place, _: f"Column '{name}' has an infinite value in {place}: remove or replace it.")
+
+
+def weight_faults(name: str, values: FloatArray) -> list[Fault]:
     """Return where weights are negative."""
-    if not values.size or values.min() >= 0:
-        return []
-    negative = values < 0  # type: ignore[operator]
+    negative = values < 0
     if not negative.any():
         return []
-    first = values[np.argmax(negative)]
-    return [
-        Fault(
-            negative,
-            False,
-            lambda place: f"Weight column '{name}' has the value {first} in {place}: weights must not be negative.",
+
+    def sentence(place: str, row: int) -> str:
+        return f"Weight column '{name}' has the value {values[row]} in {place}: weights must not be negative."
+
+    return [Fault(negative, sentence)]
+
+
+def level_fault(name: str, unknown: BoolArray, texts: Sequence[str]) -> Fault:
+    """Report levels that an encoding does not have; `texts` holds them in the order of their rows."""
+
+    def sentence(place: str, row: int) -> str:
+        level = texts[int(np.count_nonzero(unknown[:row]))]
+        return (
+            f"Column '{name}' has the level '{level}' in {place}, which the encoding does not know: "
+            "correct it or fit the model again."
         )
-    ]
 
-
-def level_fault(name: str, unknown: BoolArray, first_text: str) -> Fault:
-    """Report a level that an encoding does not have."""
-    advice = "correct the value or fit the model again with it"
-    return Fault(
-        unknown,
-        False,
-        lambda place: (
-            f"Column '{name}' has the level '{first_text}' in {place}, which the encoding does not know: {advice}."
-        ),
-    )
+    return Fault(unknown, sentence, excused=True)
 
 
 def complete_rows(batch: RawBatch, faults: Sequence[Fault], missing: Missing) -> NDArray[np.bool_] | None:
@@ -91,14 +95,17 @@ def complete_rows(batch: RawBatch, faults: Sequence[Fault], missing: Missing) ->
 
     Among faults of the same row, the first one listed is reported.
     """
-    fatal = [fault for fault in faults if not (fault.is_missing and missing == "drop")]
-    if fatal:
-        firsts = [int(np.argmax(fault.where)) for fault in fatal]
-        worst = min(range(len(fatal)), key=firsts.__getitem__)
-        raise InputError(fatal[worst].sentence(batch.place(firsts[worst])))
     if not faults:
         return None
-    kept = ~faults[0].where
-    for fault in faults[1:]:
-        kept &= ~fault.where
+    kept = np.ones(batch.length, dtype=bool)
+    if missing == "drop":
+        for fault in faults:
+            if fault.is_missing:
+                kept &= ~fault.where
+        faults = [fault for fault in faults if not fault.is_missing]
+    found = [(np.flatnonzero(fault.where & kept if fault.excused else fault.where), fault) for fault in faults]
+    fatal = [(int(rows[0]), fault) for rows, fault in found if rows.size]
+    if fatal:
+        row, fault = min(fatal, key=lambda pair: pair[0])
+        raise InputError(fault.sentence(batch.place(row), row))
     return kept

@@ -167,7 +167,7 @@ class _Assembler:
         if absent.any():
             faults.append(missing_fault(name, absent))
         if unknown is not None:
-            faults.append(level_fault(name, unknown, texts[0]))
+            faults.append(level_fault(name, unknown, texts))
         return codes
 
     def _weights(self, raw: dict[str, object], faults: list[Fault]) -> FloatArray | None:

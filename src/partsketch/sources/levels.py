@@ -41,7 +41,10 @@ class PartitionColumn:
                 raise self._changed(found[0])
             return codes, absent if absent.any() else None
         numbers, missing = _keys(column)
-        values = np.array(self.values)
+        values = np.array(self.values, dtype=self._number_type())
+        if values.dtype.kind != "f" and numbers.dtype.kind != "f":
+            # Two integer types would be compared as float64, which confuses large numbers.
+            numbers = numbers.astype(values.dtype)
         labels = np.searchsorted(values, numbers)
         labels = np.minimum(labels, len(values) - 1)
         differs = values[labels] != numbers
@@ -51,6 +54,11 @@ class PartitionColumn:
             raise self._changed(str(numbers[np.argmax(differs)]))
         return labels.astype(np.int64, copy=False), missing
 
+    def _number_type(self) -> type[np.generic]:
+        if not all(isinstance(value, int) for value in self.values):
+            return np.float64
+        return np.uint64 if max(self.values) > np.iinfo(np.int64).max else np.int64  # type: ignore[operator]
+
     def _changed(self, value: str) -> InputError:
         return InputError(
             f"Partition column '{self.name}' has the value '{value}' that was not there when the data was opened: "
@@ -58,12 +66,13 @@ class PartitionColumn:
         )
 
 
-def distinct_keys(column: Any) -> set[Key]:
-    """Return the values of a partition column that occur."""
+def distinct_keys(column: Any, kept: BoolArray | None) -> set[Key]:
+    """Return the values of a partition column that occur in the rows that are kept (None: all)."""
     if not _has_number_keys(column):
-        return set(distinct_texts(column))
+        return set(distinct_texts(column, kept))
     numbers, missing = _keys(column)
-    return set(np.unique(numbers if missing is None else numbers[~missing]).tolist())
+    counted = np.ones(len(numbers), dtype=bool) if kept is None else kept
+    return set(np.unique(numbers[counted if missing is None else counted & ~missing]).tolist())
 
 
 def sorted_keys(keys: Iterable[Key]) -> tuple[Key, ...]:
@@ -99,10 +108,10 @@ def find_values(
     for batch in batches:
         kept = keep(batch)
         for name in encoded:
-            levels[name] |= distinct_texts(_filtered(batch.columns[position[name]], kept))
+            levels[name] |= distinct_texts(batch.columns[position[name]], kept)
             _check_number(name, len(levels[name]), MOST_LEVELS, "to encode: choose features without it")
         if partition is not None:
-            keys |= distinct_keys(_filtered(batch.columns[position[partition]], kept))
+            keys |= distinct_keys(batch.columns[position[partition]], kept)
             _check_number(partition, len(keys), MOST_PARTITIONS, "for a partition column")
     return tuple((name, tuple(sorted(levels[name]))) for name in encoded), sorted_keys(keys)
 
@@ -110,16 +119,6 @@ def find_values(
 def _check_number(name: str, number: int, most: int, purpose: str) -> None:
     if number > most:
         raise InputError(f"Column '{name}' has more than {most} distinct values, too many {purpose}.")
-
-
-def _filtered(column: Any, kept: BoolArray | None) -> Any:
-    if kept is None:
-        return column
-    if isinstance(column, np.ndarray):
-        return column[kept]
-    import pyarrow as pa
-
-    return column.filter(pa.array(kept))
 
 
 def _has_number_keys(column: Any) -> bool:

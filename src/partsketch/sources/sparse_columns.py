@@ -9,7 +9,15 @@ import numpy as np
 
 from partsketch.errors import InputError
 from partsketch.sources.base import IntArray
-from partsketch.sources.checking import Fault, Missing, complete_rows, missing_fault, number_faults, weight_faults
+from partsketch.sources.checking import (
+    Fault,
+    Missing,
+    complete_rows,
+    infinity_fault,
+    missing_fault,
+    number_faults,
+    weight_faults,
+)
 from partsketch.sources.columns import select
 from partsketch.sources.levels import PartitionColumn, distinct_keys, sorted_keys
 from partsketch.sources.rows import RawBatch
@@ -45,7 +53,7 @@ def sparse_column_source(
     values_of_partition: tuple[str, ...] = ()
     if selection.partition is not None:
         column = _dense(matrix, selection.partition)
-        keys = sorted_keys(distinct_keys(column if kept is None else column[kept]))
+        keys = sorted_keys(distinct_keys(column, kept))
         if kept is not None:
             # Rows that are left out need a label too, but not one of their own.
             column = np.where(kept, column, keys[0])
@@ -85,11 +93,5 @@ def _entry_faults(matrix: Any, names: Sequence[str]) -> list[Fault]:
             where = np.zeros(matrix.shape[0], dtype=bool)
             where[row_of[here & (np.isnan(matrix.data[bad]) == is_missing)]] = True
             if where.any():
-                faults.extend(_entry_fault(names[column], where, is_missing))
+                faults.append((missing_fault if is_missing else infinity_fault)(names[column], where))
     return faults
-
-
-def _entry_fault(name: str, where: Any, is_missing: bool) -> list[Fault]:
-    if is_missing:
-        return [missing_fault(name, where)]
-    return number_faults(name, np.where(where, np.inf, 0.0), None)

@@ -56,9 +56,11 @@ def as_texts(column: Any) -> tuple[IntArray, list[str]]:
     return codes, texts
 
 
-def distinct_texts(column: Any) -> set[str]:
-    """Return the texts that occur in a column."""
+def distinct_texts(column: Any, kept: BoolArray | None) -> set[str]:
+    """Return the texts that occur in a column, in the rows that are kept (None: all)."""
     codes, texts = as_texts(column)
+    if kept is not None:
+        codes = codes[kept]
     return {texts[code] for code in np.unique(codes).tolist() if code >= 0}
 
 
