@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -240,3 +241,37 @@ def test_structured_arrays_with_text() -> None:
     source = open_source(rows, target="y", encode=True)
     assert source.feature_names == ("x", "g=b")
     np.testing.assert_array_equal(delivered(source)[:, 1:], [[1, 0, 2], [2, 1, 3]])
+
+
+def test_columns_of_a_data_frame_may_be_numbers() -> None:
+    frame = pd.DataFrame(matrix())
+    np.testing.assert_array_equal(read_table(frame, target=1)[:, 1:], matrix()[:, [0, 2, 3, 1]])
+
+
+def test_features_may_be_a_range() -> None:
+    np.testing.assert_array_equal(read_table(matrix(), target=3, features=range(2))[:, 1:], matrix()[:, [0, 1, 3]])
+
+
+def test_too_many_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("partsketch.sources.levels.MOST_LEVELS", 2)
+    with pytest.raises(InputError, match="Column 'id' has more than 2 distinct values, too many to encode"):
+        open_source(pa.table({"id": ["a", "b", "c"]}), encode=True)
+
+
+@pytest.mark.parametrize(
+    "path", ["file://{}/a%20b.csv", "file://{}/*%20b.csv", "file://{}", "{}/[a] b.csv", "{}/**/a*.csv"]
+)
+def test_paths_with_spaces_and_brackets(path: str, tmp_path: Path) -> None:
+    (tmp_path / ("[a] b.csv" if "[" in path else "a b.csv")).write_text("x\n1\n")
+    assert read_table(path.format(tmp_path)).shape == (1, 2)
+
+
+def test_parts_read_by_threads_agree(tmp_path: Path) -> None:
+    table = pa.table({f"c{i}": np.random.default_rng(i).random(20_000) for i in range(5)})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=3_000)
+    source = open_source(tmp_path / "a.parquet", target="c0")
+    assert source.boundaries == tuple(range(0, 20_000, 3_000))
+    edges = [*source.boundaries, 20_000]
+    with ThreadPoolExecutor(4) as pool:
+        parts = list(pool.map(lambda i: delivered(source, edges[i], edges[i + 1], 1_000), range(len(edges) - 1)))
+    np.testing.assert_array_equal(np.concatenate(parts), delivered(source))

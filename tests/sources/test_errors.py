@@ -67,6 +67,7 @@ def test_all_columns_that_are_not_numeric_are_named() -> None:
     [
         ("The array has 1 dimension(s): it must have two", np.ones(3)),
         ("The array has 3 dimension(s)", np.ones((3, 1, 1))),
+        ("is a masked array", np.ma.masked_invalid([[1.0, NAN]])),
         ("complex numbers", np.ones((3, 2), dtype=complex)),
         ("Python objects", np.array([[1, None]], dtype=object)),
         ("has the type <U1: only numbers", np.array([["a"]])),

@@ -119,6 +119,8 @@ def array_source(
 
 def numeric_array(values: Any, name: str) -> NDArray[np.generic]:
     """Return values as a numeric array without copying, or say what is wrong with them."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array: fill its missing values first (filled(numpy.nan)).")
     try:
         array: NDArray[np.generic] = np.asarray(values)
     except ValueError as error:

@@ -7,7 +7,8 @@ from typing import Any
 
 from partsketch.sources.files import DataFiles
 
-BLOCK_BYTES = 1 << 22
+# pyarrow may hold 32 blocks that are read ahead.
+BLOCK_BYTES = 1 << 20
 
 
 def open_csv(

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from partsketch.errors import InputError
 
@@ -116,7 +118,9 @@ def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
+@lru_cache(maxsize=32)
 def _filesystem(location: str) -> tuple[Any, str]:
+    """Return the file system of a path or URI and the path on it; kept, for a URI may cost a request to a server."""
     from pyarrow import fs
 
     if "://" not in location:
@@ -129,20 +133,18 @@ def _filesystem(location: str) -> tuple[Any, str]:
 def _expand(entry: str) -> tuple[str, list[str]]:
     """Return the URI of the file system (empty: local paths) and the paths that one entry means."""
     remote = "://" in entry
-    location = entry if remote else str(Path(entry).expanduser().absolute())
-    if _GLOB.search(location.partition("://")[2] if remote else location) and (remote or not Path(location).exists()):
-        return _expand_glob(entry, location, remote)
-    filesystem, path = _filesystem(location)
-    return location if remote else "", _expand_path(filesystem, path, entry)
-
-
-def _expand_glob(entry: str, location: str, remote: bool) -> tuple[str, list[str]]:
-    scheme_length = location.find("://") + 3 if remote else 0
-    match = _GLOB.search(location, scheme_length)
-    base, _, pattern = location[: match.start()].rpartition("/") if match else (location, "", "")
-    pattern += location[match.start() :] if match else ""
-    filesystem, base_path = _filesystem(base or "/")
-    parts = pattern.split("/")
+    # In a URI a question mark begins the options of the file system, such as the region.
+    location, mark, query = entry.partition("?") if remote else (str(Path(entry).expanduser().absolute()), "", "")
+    beginning = location.find("://") + 3 if remote else 0
+    glob = None if not remote and Path(location).exists() else _GLOB.search(location, beginning)
+    if glob is None:
+        filesystem, path = _filesystem(location + mark + query)
+        return entry if remote else "", _expand_path(filesystem, path, entry)
+    base = location[: glob.start()].rpartition("/")[0] or "/"
+    uri = base + mark + query
+    filesystem, base_path = _filesystem(uri)
+    pattern = location[len(base) :].strip("/")
+    parts = (unquote(pattern) if remote else pattern).split("/")
     matched = [
         info.path
         for info in _listed(filesystem, base_path, entry, recursive=len(parts) > 1)
@@ -151,7 +153,7 @@ def _expand_glob(entry: str, location: str, remote: bool) -> tuple[str, list[str
     paths = [path for top in sorted(matched) for path in _expand_path(filesystem, top, entry)]
     if not paths:
         raise InputError(f"No file matches {entry}.")
-    return base if remote else "", list(dict.fromkeys(paths))
+    return uri if remote else "", list(dict.fromkeys(paths))
 
 
 def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:

@@ -76,9 +76,8 @@ def open_source(
         raise InputError(f"missing is {missing!r}: it must be 'error' or 'drop'.")
     roles: list[Any] = [target, features, weights, partition_column]
     is_sparse = sparse.issparse(data)
-    if is_sparse or isinstance(data, np.ndarray):
-        width = data.shape[1] if data.ndim == 2 else 0
-        roles = [_by_name(names, width) for names in roles]
+    width = data.shape[-1] if is_sparse or (isinstance(data, np.ndarray) and data.ndim == 2) else None
+    roles = [_by_name(names, width) for names in roles]
     if is_sparse:
         from partsketch.sources.sparse_columns import sparse_column_source
 
@@ -100,9 +99,10 @@ def open_source(
 
 def _open_rows(data: Any) -> Rows:
     if isinstance(data, np.ndarray):
+        from partsketch.sources.arrays import numeric_array
         from partsketch.sources.matrices import MemoryPart, matrix_rows
 
-        return matrix_rows([MemoryPart(data)])
+        return matrix_rows([MemoryPart(data if data.dtype.names else numeric_array(data, "The array"))])
     if isinstance(data, str | os.PathLike) or _is_list_of_paths(data):
         return _open_files(data)
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
@@ -141,13 +141,13 @@ def _open_files(data: Any) -> Rows:
     return matrix_rows([NpyPart(path, name) for path, name in zip(data_files.paths, data_files.names, strict=True)])
 
 
-def _by_name(names: Any, width: int) -> Any:
-    """Replace positions of an array's columns by their names; negative ones count from the end."""
-    if isinstance(names, list | tuple):
-        return [_by_name(name, width) for name in names]
-    if isinstance(names, int | np.integer) and not isinstance(names, bool):
-        return f"x{names + width if names < 0 else names}"
-    return names
+def _by_name(names: Any, width: int | None) -> Any:
+    """Replace whole numbers by names: positions in an array of this width, else what a data frame calls its columns."""
+    if names is None or isinstance(names, str):
+        return names
+    if isinstance(names, int | np.integer):
+        return str(names) if width is None else f"x{names + width if names < 0 else names}"
+    return [_by_name(name, width) for name in names]
 
 
 def _check_feature_names(features: tuple[str, ...], targets: tuple[str, ...]) -> None:

@@ -15,9 +15,9 @@ def table_rows(data: Any) -> Rows:
     """Return the rows of an object that offers the Arrow C stream interface, without reading a stream."""
     import pyarrow as pa
 
-    module = type(data).__module__.partition(".")[0]
+    modules = {base.__module__.partition(".")[0] for base in type(data).__mro__}
     try:
-        if module == "pandas":
+        if "pandas" in modules:
             if not hasattr(data, "columns"):
                 raise InputError("A pandas Series is not a table: pass a DataFrame (to_frame()).")
             # The stream interface would add the index as a column, and so as a feature.
@@ -26,9 +26,9 @@ def table_rows(data: Any) -> Rows:
             return TableRows(pa.Table.from_batches([data]))
         if isinstance(data, pa.Table):
             return TableRows(data)
-        if module == "polars":
+        if "polars" in modules:
             return TableRows(pa.table(data))
-        if module in ("duckdb", "_duckdb"):
+        if modules & {"duckdb", "_duckdb"}:
             return StreamRows(_Reopened(data), _open_stream(data).schema)
         reader = data if isinstance(data, pa.RecordBatchReader) else _open_stream(data)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -95,6 +95,7 @@ class _Once:
     """A stream that can be read once."""
 
     replayable = False
+    description = "stream of Arrow batches"
 
     def __init__(self, reader: Any) -> None:
         self.reader = reader
@@ -106,8 +107,6 @@ class _Once:
             )
         reader, self.reader = self.reader, None
         return reader
-
-    description = "stream of Arrow batches"
 
 
 @dataclass(frozen=True)
