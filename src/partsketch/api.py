@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings as python_warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from partsketch.engines.base import get_engine
 from partsketch.errors import PartsketchWarning
-from partsketch.fitting import Fit, fit_source
+from partsketch.fitting import fit_source
 from partsketch.model import Model
 from partsketch.options import FitOptions, seed_from
 from partsketch.sources import open_source
+from partsketch.sources.base import Source
 
 
 def fit(
@@ -30,7 +31,7 @@ def fit(
     random_state: Any = None,
     weights: str | None = None,
     encode: bool = False,
-    missing: str = "error",
+    missing: Literal["error", "drop"] = "error",
 ) -> Model:
     """Fit a linear model to data that need not fit into memory.
 
@@ -75,25 +76,25 @@ def fit(
         fit_intercept=bool(fit_intercept),
         seed=seed_from(random_state),
     )
-    result = fit_data(data, target, features, options, engine, weights, encode, missing)
+    runner = get_engine(engine)
+    source = open_for_fit(data, target, features, options, weights, encode, missing)
+    result = fit_source(source, options, runner)
     for sentence in result.model.record.warnings:
         python_warnings.warn(sentence, PartsketchWarning, stacklevel=2)
     return result.model
 
 
-def fit_data(
+def open_for_fit(
     data: Any,
     target: str | Sequence[str],
     features: Sequence[str] | None,
     options: FitOptions,
-    engine: Any,
     weights: str | None,
     encode: bool,
-    missing: str,
-) -> Fit:
-    """Open the data and fit; what `fit` and the command line share."""
-    runner = get_engine(engine)
-    source = open_source(
+    missing: Literal["error", "drop"],
+) -> Source:
+    """Open the data with the columns that a fit with these options needs."""
+    return open_source(
         data,
         target=target,
         features=features,
@@ -103,4 +104,3 @@ def fit_data(
         missing=missing,
         fit_intercept=options.fit_intercept,
     )
-    return fit_source(source, options, runner)

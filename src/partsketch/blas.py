@@ -94,7 +94,7 @@ def triangular_factor(*stacked: FloatArray) -> FloatArray:
     """Return the square upper triangular R, diagonal not negative, with RᵀR = Σ AᵀA over the given matrices A."""
     matrix = np.vstack(stacked) if len(stacked) > 1 else stacked[0]
     width = matrix.shape[1]
-    factor = np.linalg.qr(matrix, mode="r")
+    factor: FloatArray = np.asarray(np.linalg.qr(matrix, mode="r"))
     if factor.shape[0] < width:
         factor = np.vstack([factor, np.zeros((width - factor.shape[0], width))])
     signs = np.where(np.diagonal(factor) < 0, -1.0, 1.0)

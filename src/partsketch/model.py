@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,14 +116,14 @@ class Model:
         return str(self.record.options["method"])
 
     def predict_blocks(self, source: Source, block_rows: int = 65536) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
-        """Yield row numbers and predictions (rows × targets), block by block, of a source with this model's features."""
+        """Yield row numbers and predictions (rows × targets), block by block."""
         buffer = np.empty((len(self.feature_names), block_rows))
         for block in source.read(0, None, block_rows):
             columns = buffer[:, : len(block)]
             block.copy_into(columns, 0, len(block))
             yield block.row_numbers, columns.T @ self.coefficients + self.intercept
 
-    def predict(self, data: Any, missing: str = "error") -> FloatArray:
+    def predict(self, data: Any, missing: Literal["error", "drop"] = "error") -> FloatArray:
         """Predict the targets of all rows of an array, data frame, file or glob.
 
         Parameters
@@ -142,7 +142,7 @@ class Model:
         predictions = np.concatenate(parts) if parts else np.empty((0, len(self.target_names)))
         return predictions[:, 0] if len(self.target_names) == 1 else predictions
 
-    def open_for_prediction(self, data: Any, missing: str = "error") -> Source:
+    def open_for_prediction(self, data: Any, missing: Literal["error", "drop"] = "error") -> Source:
         """Open data with the columns, and the encoding of text columns, that this model was fitted with."""
         from partsketch.sources import open_source
 

@@ -14,6 +14,9 @@ from partsketch.sources.base import Block, Source
 
 IntArray = NDArray[np.int64]
 
+#: Bound of the last partition when only reading tells how many rows there are.
+UNKNOWN_END = 2**62
+
 
 @dataclass(frozen=True)
 class Partitioning:
@@ -56,7 +59,7 @@ def _shuffle_key(seed: int) -> tuple[np.uint64, np.uint64]:
 
 def single_partition(row_stop: int | None) -> Partitioning:
     """Return the partitioning into one part, of the rows before `row_stop` (None: all)."""
-    return Partitioning(names=("all",), bounds=(0, row_stop if row_stop is not None else 2**62))
+    return Partitioning(names=("all",), bounds=(0, UNKNOWN_END if row_stop is None else row_stop))
 
 
 def order_partitions(row_count: int, count: int, remainder: str) -> Partitioning:
@@ -86,7 +89,7 @@ def make_partitioning(source: Source, partition_by: str, count: int, remainder: 
         assert all(start is not None for start in starts)
         return Partitioning(
             names=tuple(part.name for part in source.files),
-            bounds=tuple(int(start or 0) for start in starts) + (int(stops[-1] or 0),),
+            bounds=(*(int(start or 0) for start in starts), int(stops[-1] or 0)),
         )
     return Partitioning(names=source.partition_values)
 

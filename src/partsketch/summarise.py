@@ -101,9 +101,7 @@ class _Feeder:
         self._weights = np.ones(tile_rows)
         self._filled = 0
         sketch = get_sketch(request.specification.kind)
-        streams = range(
-            partition * request.sketches_per_partition, (partition + 1) * request.sketches_per_partition
-        )
+        streams = range(partition * request.sketches_per_partition, (partition + 1) * request.sketches_per_partition)
         targets = len(source.target_names)
         self._accumulators = [
             sketch.accumulator(request.specification, stream, self._width, targets) for stream in streams

@@ -121,10 +121,7 @@ class Summary:
                         f"Cannot stack: both sketches use the random numbers of seed {mine.seed}, stream "
                         f"{mine.stream}; sum them if they are parts of one sketch, else make one with another seed."
                     )
-        if exact:
-            matrix = triangular_factor(self.matrix, other.matrix)
-        else:
-            matrix = np.vstack([self.matrix, other.matrix])
+        matrix = triangular_factor(self.matrix, other.matrix) if exact else np.vstack([self.matrix, other.matrix])
         return Summary(
             matrix=matrix,
             columns=self.columns,
@@ -151,7 +148,14 @@ class Summary:
             if mine.stop != theirs.start and theirs.stop != mine.start:
                 raise InputError("Cannot sum: the rows of the two summaries do not follow one another.")
         parts = tuple(
-            Part(mine.origin, mine.stream, min(mine.start, theirs.start), max(mine.stop, theirs.stop), mine.size, mine.seed)
+            Part(
+                mine.origin,
+                mine.stream,
+                min(mine.start, theirs.start),
+                max(mine.stop, theirs.stop),
+                mine.size,
+                mine.seed,
+            )
             for mine, theirs in zip(self.parts, other.parts, strict=True)
         )
         return Summary(

@@ -38,18 +38,16 @@ def _alias_sentence(alias: Alias) -> str:
     )
 
 
-def alias_warnings(solutions: Sequence[Solution], names: Sequence[str], columns: int) -> list[str]:
+def alias_warnings(solutions: Sequence[Solution], columns: int) -> list[str]:
     """Name dependent columns: each one when there is a single fit, a summary over partitions otherwise."""
     if len(solutions) == 1:
         return [_alias_sentence(alias) for alias in solutions[0].aliased]
-    singular = [
-        (name, solution) for name, solution in zip(names, solutions, strict=True) if solution.rank < columns
-    ]
+    singular = [solution for solution in solutions if solution.rank < columns]
     if not singular:
         return []
-    ranks = sorted(solution.rank for _, solution in singular)
+    ranks = sorted(solution.rank for solution in singular)
     spread = f"{ranks[0]}" if ranks[0] == ranks[-1] else f"{ranks[0]} to {ranks[-1]}"
-    dependent = list(dict.fromkeys(alias.column for _, solution in singular for alias in solution.aliased))
+    dependent = list(dict.fromkeys(alias.column for solution in singular for alias in solution.aliased))
     return [
         f"{len(singular)} of {len(solutions)} fits have dependent columns (rank {spread} of {columns}): "
         f"{listed(dependent)}; the solution of least norm was taken in each."

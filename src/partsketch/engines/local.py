@@ -23,7 +23,7 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-class _Stopped(Exception):
+class _StoppedError(Exception):
     """Raised inside a worker when its result is not wanted any more."""
 
 
@@ -57,11 +57,11 @@ class LocalEngine:
         def work(task: Task) -> TaskResult:
             def after_block(rows: int) -> None:
                 if stop.is_set():
-                    raise _Stopped
+                    raise _StoppedError
                 progress.advance(rows)
 
             if stop.is_set():
-                raise _Stopped
+                raise _StoppedError
             return summarise_rows(source, request, task, self._block_rows, after_block)
 
         # One thread inside each worker: workers already use every core, and sums must not depend on the core count.

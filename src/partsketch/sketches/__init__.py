@@ -1,0 +1,1 @@
+"""Random compressions, and the exact one."""

@@ -75,6 +75,9 @@ class Sketch(ABC):
     def accumulator(self, specification: SketchSpecification, stream: int, width: int, targets: int) -> Accumulator:
         """Return an empty accumulator for the rows of one stream with `width` columns, the last ones targets."""
 
+    def prepare(self) -> None:  # noqa: B027 (most kinds have nothing to prepare)
+        """Load compiled code now, so that a clock started afterwards measures the work alone."""
+
     @abstractmethod
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Return the matrix of two disjoint sets of rows of the same stream from the matrices of each."""

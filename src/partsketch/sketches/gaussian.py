@@ -68,6 +68,10 @@ class GaussianSketch(Sketch):
         """Return an empty m×q accumulator."""
         return GaussianAccumulator(specification, stream, width)
 
+    def prepare(self) -> None:
+        """Load the generator."""
+        fill_normals(_key(0), 0, np.zeros(1, dtype=np.int64), 1.0, np.empty((COLUMNS_PER_COUNTER, 1)))
+
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Add: S = [S₁ S₂] acts on disjoint rows."""
         return first + second

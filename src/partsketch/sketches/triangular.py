@@ -77,7 +77,7 @@ class TriangularAccumulator(Accumulator):
             candidate = product * np.outer(self._scale, self._scale)
         else:
             candidate = self._gram + product * np.outer(self._scale, self._scale)
-        # The inverse of a smaller Gram matrix bounds that of a larger one: look again only when the bound is not enough.
+        # The inverse of a smaller Gram matrix bounds that of a larger one: look again only when the bound fails.
         growth = float(np.diagonal(candidate).max())
         if growth * self._inflation > 1.0:
             inflation = _inflation(candidate, self._features)

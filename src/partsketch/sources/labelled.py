@@ -24,7 +24,7 @@ class LabelledSource:
 
     @classmethod
     def from_values(cls, source: Source, values: NDArray[Any]) -> LabelledSource:
-        """Number the distinct values in increasing order and use the numbers as labels."""
+        """Label rows with the rank of their value among the distinct values."""
         missing = values != values if values.dtype.kind == "f" else np.array([value is None for value in values])
         if missing.any():
             raise InputError(f"The partition column has a missing value in row {int(np.argmax(missing))}: fill it in.")

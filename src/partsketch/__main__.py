@@ -1,0 +1,5 @@
+"""`python -m partsketch`: the command line."""
+
+from partsketch.cli import main
+
+main()

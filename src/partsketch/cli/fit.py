@@ -1,0 +1,127 @@
+"""`partsketch fit`: fit a model to files, with exact least squares beside it."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from partsketch.errors import InputError
+
+
+@click.command(
+    "fit",
+    epilog="Example: partsketch fit 'trips/*.parquet' --target fare --method stack --partitions 16 --model model.json",
+)
+@click.argument("data", nargs=-1, required=True)
+@click.option("--target", "-t", "targets", required=True, multiple=True, help="Target column; repeat for several.")
+@click.option("--features", "-f", multiple=True, help="Feature columns, comma-separated; default: all others.")
+@click.option(
+    "--method",
+    type=click.Choice(["exact", "average", "partition", "stack", "whole"]),
+    default="partition",
+    show_default=True,
+    help="Which estimator.",
+)
+@click.option("--partitions", "-k", type=int, default=8, show_default=True, help="Number of partitions.")
+@click.option(
+    "--partition-by", default="order", show_default=True, help="order, shuffle, file, or the name of a column."
+)
+@click.option(
+    "--remainder",
+    type=click.Choice(["spread", "drop"]),
+    default="spread",
+    show_default=True,
+    help="Spread rows that do not divide evenly, or leave them out.",
+)
+@click.option(
+    "--sketch", type=click.Choice(["gaussian"]), default="gaussian", show_default=True, help="Kind of sketch."
+)
+@click.option("--sketch-size", "-m", type=int, help="Rows of each sketch; default: four per column.")
+@click.option("--no-intercept", is_flag=True, help="Do not estimate an intercept.")
+@click.option("--weights", help="Column of sample weights.")
+@click.option("--encode", is_flag=True, help="One-hot encode text columns.")
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "drop"]),
+    default="error",
+    show_default=True,
+    help="Refuse missing values, or drop their rows.",
+)
+@click.option("--engine", default="local", show_default=True, help="Where summaries are made.")
+@click.option("--seed", type=int, help="Seed of the sketches; default: fresh, and recorded.")
+@click.option("--model", "model_path", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
+@click.option(
+    "--compare/--no-compare", default=True, show_default=True, help="Fit exact least squares too and show the loss."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    data: tuple[str, ...],
+    targets: tuple[str, ...],
+    features: tuple[str, ...],
+    method: str,
+    partitions: int,
+    partition_by: str,
+    remainder: str,
+    sketch: str,
+    sketch_size: int | None,
+    no_intercept: bool,
+    weights: str | None,
+    encode: bool,
+    missing: Literal["error", "drop"],
+    engine: str,
+    seed: int | None,
+    model_path: Path | None,
+    compare: bool,
+    as_json: bool,
+) -> None:
+    """Fit a linear model to DATA: files, folders or globs of Parquet, CSV, Feather or .npy."""
+    from dataclasses import replace
+
+    from partsketch.api import open_for_fit
+    from partsketch.engines.base import get_engine
+    from partsketch.fitting import Fit, fit_source
+    from partsketch.options import FitOptions, seed_from
+    from partsketch.report.fit_table import comparison_values, print_fit
+    from partsketch.sketches.base import get_sketch
+
+    if model_path is not None and not model_path.parent.is_dir():
+        raise InputError(f"Cannot write {model_path}: there is no folder {model_path.parent}.")
+    options = FitOptions(
+        method=method,
+        n_partitions=partitions,
+        partition_by=partition_by,
+        remainder=remainder,
+        sketch=sketch,
+        sketch_size=sketch_size,
+        fit_intercept=not no_intercept,
+        seed=seed_from(seed),
+    )
+    chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
+
+    get_sketch(sketch).prepare()
+
+    runner = get_engine(engine)
+    source = open_for_fit(list(data), list(targets), chosen, options, weights, encode, missing)
+
+    def timed(asked: FitOptions) -> tuple[Fit, float]:
+        started = time.perf_counter()
+        result = fit_source(source, asked, runner)
+        return result, time.perf_counter() - started
+
+    fit, seconds = timed(options)
+    if model_path is not None:
+        fit.model.save(model_path)
+    exact = None
+    if compare and method != "exact":
+        exact = timed(replace(options, method="exact"))
+    for sentence in fit.model.record.warnings:
+        click.echo(f"Warning: {sentence}", err=True)
+    if as_json:
+        values = {"model": fit.model.to_dict(), "seconds": seconds, "comparison": comparison_values(fit, exact)}
+        click.echo(json.dumps(values, ensure_ascii=False))
+    else:
+        print_fit(fit, seconds, exact, model_path)

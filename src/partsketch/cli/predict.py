@@ -1,0 +1,39 @@
+"""`partsketch predict`: predictions of a saved model for the rows of files, streamed to a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+import click
+
+
+@click.command("predict", epilog="Example: partsketch predict model.json new.parquet --output predictions.parquet")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("data", nargs=-1, required=True)
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="File to write: .parquet, .csv or .feather by its ending.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "drop"]),
+    default="error",
+    show_default=True,
+    help="Refuse missing values, or leave their rows out (a column 'row' then says which are there).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(model: Path, data: tuple[str, ...], output: Path, missing: Literal["error", "drop"], as_json: bool) -> None:
+    """Predict with MODEL for the rows of DATA."""
+    from partsketch.model import load
+    from partsketch.prediction import write_predictions
+
+    rows = write_predictions(load(model), list(data), output, missing)
+    if as_json:
+        click.echo(json.dumps({"rows": rows, "output": str(output)}))
+    else:
+        click.echo(f"{rows:,} predictions written to {output}")

@@ -1,0 +1,99 @@
+"""A fit as a table for the terminal, with exact least squares beside it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from partsketch.comparison import measured_excess_loss, minimal_loss
+from partsketch.fitting import Fit
+from partsketch.options import METHODS
+
+#: More coefficients than this are cut in the middle; the model file has them all.
+_MOST_ROWS = 60
+
+
+def comparison_values(fit: Fit, exact: tuple[Fit, float] | None) -> dict[str, Any] | None:
+    """Return the comparison with exact least squares as plain data."""
+    if exact is None:
+        return None
+    excess, loss = measured_excess_loss(fit, exact[0]), minimal_loss(exact[0])
+    return {
+        "exact_coefficients": exact[0].model.coefficients.tolist(),
+        "exact_intercept": exact[0].model.intercept.tolist(),
+        "exact_seconds": exact[1],
+        "excess_loss": excess.tolist(),
+        "minimal_loss": loss.tolist(),
+        "relative_excess_loss": [
+            float(more / least) if least > 0 else None for more, least in zip(excess, loss, strict=True)
+        ],
+    }
+
+
+def print_fit(fit: Fit, seconds: float, exact: tuple[Fit, float] | None, model_path: Path | None = None) -> None:
+    """Print coefficients of the fit and of exact least squares, the loss, the time, and what was decided."""
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    for target in range(len(fit.model.target_names)):
+        console.print(_coefficient_table(fit, exact, target))
+        console.print()
+    for line in _facts(fit, seconds, exact):
+        console.print(line)
+    if model_path is not None:
+        console.print(f"model written to {model_path}", markup=False)
+
+
+def _coefficient_table(fit: Fit, exact: tuple[Fit, float] | None, target: int) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    model = fit.model
+    table = Table(title=f"target: {model.target_names[target]}", box=box.SIMPLE_HEAD, title_justify="left")
+    table.add_column("coefficient")
+    table.add_column(model.method, justify="right")
+    if exact is not None:
+        table.add_column("exact", justify="right")
+        table.add_column("difference", justify="right")
+    rows = [(name, model.coefficients[i, target], i) for i, name in enumerate(model.feature_names)]
+    if model.record.options["fit_intercept"]:
+        rows.insert(0, ("(intercept)", model.intercept[target], -1))
+    for position, (name, value, index) in enumerate(rows):
+        if _MOST_ROWS // 2 <= position < len(rows) - _MOST_ROWS // 2:
+            if position == _MOST_ROWS // 2:
+                table.add_row(f"… {len(rows) - _MOST_ROWS} more")
+            continue
+        cells = [name, f"{value:.6g}"]
+        if exact is not None:
+            other = exact[0].model
+            reference = other.intercept[target] if index < 0 else other.coefficients[index, target]
+            cells += [f"{reference:.6g}", f"{value - reference:+.2g}"]
+        table.add_row(*cells)
+    return table
+
+
+def _facts(fit: Fit, seconds: float, exact: tuple[Fit, float] | None) -> list[str]:
+    record = fit.model.record
+    method = METHODS[fit.model.method]
+    parts = f", {len(record.partitions)} {'partitions' if method.by_partition else 'sketches'}"
+    size = f", {record.sketch_size} sketch rows each, seed {record.seed}" if record.sketch_size else ""
+    condition = "" if record.condition is None else f", condition {record.condition:.3g}"
+    lines = [
+        f"{fit.model.method}: {method.description}",
+        f"{record.row_count:,} rows{parts if method.by_partition or method.sketched else ''}{size}",
+        f"rank {record.rank} of {len(fit.combination.coefficients)}{condition}",
+    ]
+    if exact is None:
+        return [*lines, f"time {seconds:.3g} s"]
+    excess, loss = measured_excess_loss(fit, exact[0]), minimal_loss(exact[0])
+    for name, more, least in zip(fit.model.target_names, excess, loss, strict=True):
+        relative = f" ({more / least:.3%} of it)" if least > 0 else ""
+        lines.append(f"{name}: loss of the exact fit {least:.6g}, excess loss measured {more:.4g}{relative}")
+    lines.append(f"time {seconds:.3g} s, exact least squares {exact[1]:.3g} s")
+    if method.sketched and exact[1] <= seconds:
+        lines.append(
+            "Sketching did not save time here: exact least squares was quicker and has no excess loss. "
+            "It pays when rows may not leave their partitions, or when one sketch serves many regressions."
+        )
+    return lines
