@@ -1,0 +1,66 @@
+"""Every example in the documentation, in docstrings and in examples/ runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import partsketch
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def run(command: list[str], folder: Path) -> str:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
+    python: list[str] = []
+    for language, text in FENCE.findall(page.read_text()):
+        if language == "python":
+            # Blocks of a page go on where the one before stopped, as a reader who types them would.
+            python.append(text)
+            run([sys.executable, "-c", "\n".join(python)], tmp_path)
+        elif language == "sh":
+            for line in text.splitlines():
+                if line.startswith("partsketch "):
+                    run(["sh", "-c", line], tmp_path)
+                else:
+                    # The make targets are what continuous integration runs.
+                    assert line.startswith("make "), f"{page.name}: a shell example that no test runs: {line}"
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda script: script.name)
+def test_example_script_runs(script: Path, tmp_path: Path) -> None:
+    assert run([sys.executable, str(script)], tmp_path).strip()
+
+
+def test_quickstart_shows_coefficients_loss_and_time(tmp_path: Path) -> None:
+    output = run([sys.executable, str(ROOT / "examples" / "quickstart.py")], tmp_path)
+    for word in ("(intercept)", "bmi", "partition sketch", "exact", "excess loss", "milliseconds"):
+        assert word in output
+
+
+MODULES = [
+    module.name for module in pkgutil.walk_packages(partsketch.__path__, "partsketch.") if "__main__" not in module.name
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples(name: str) -> None:
+    module = importlib.import_module(name)
+    assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
