@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from partsketch.errors import InputError
 from partsketch.sources.base import DenseBlock, FilePart, FloatArray, Source
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
-from partsketch.sources.rows import clip
+from partsketch.sources.rows import check_numeric, clip
+from partsketch.sources.sparse import SparseSource, is_sparse_array, row_compressed
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,8 @@ def array_source(
     Source
         Whether values are finite is not checked, which would cost a pass over memory; weights are checked.
     """
-    from scipy import sparse
-
-    features: Any = X if sparse.issparse(X) else numeric_array(X, "X")
+    is_sparse = is_sparse_array(X)
+    features: Any = X if is_sparse else numeric_array(X, "X")
     if features.ndim != 2:
         raise InputError(f"X has {features.ndim} dimension(s): it must have two, rows and columns.")
     rows, width = features.shape
@@ -110,9 +110,7 @@ def array_source(
         raise InputError(
             f"There are {width} features and {count} targets, but {len(names)} and {len(target_labels)} names for them."
         )
-    if sparse.issparse(X):
-        from partsketch.sources.sparse import SparseSource, row_compressed
-
+    if is_sparse:
         return SparseSource(row_compressed(X), targets, weights, names, target_labels)
     return ArraySource(features, targets, weights, names, target_labels)
 
@@ -127,16 +125,6 @@ def numeric_array(values: Any, name: str) -> NDArray[np.generic]:
         raise InputError(f"{name} is ragged: its rows must all have the same number of values.") from error
     check_numeric(array.dtype, name)
     return array
-
-
-def check_numeric(dtype: np.dtype[Any], name: str) -> None:
-    """Refuse arrays of objects, text, dates and complex numbers."""
-    if dtype.kind == "O":
-        raise InputError(f"{name} is an array of Python objects: convert it to numbers first (astype(float)).")
-    if dtype.kind == "c":
-        raise InputError(f"{name} holds complex numbers: only real numbers can be used.")
-    if dtype.kind not in "biuf":
-        raise InputError(f"{name} has the type {dtype}: only numbers can be used.")
 
 
 def checked_weights(sample_weight: Any, rows: int) -> FloatArray:

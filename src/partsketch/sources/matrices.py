@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.errors import InputError
-from partsketch.sources.arrays import check_numeric
 from partsketch.sources.base import FilePart
-from partsketch.sources.rows import Column, Kind, RawBatch, clip
+from partsketch.sources.rows import Column, Kind, RawBatch, check_numeric, clip
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from partsketch.sources.columns import columns_to_encode, select
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.rows import Rows
 from partsketch.sources.scanning import scan
+from partsketch.sources.sparse import is_sparse_array
 
 ColumnName = str | int
 
@@ -70,12 +71,10 @@ def open_source(
     InputError
         The data cannot be used as asked; the message names the culprit.
     """
-    from scipy import sparse
-
     if missing not in ("error", "drop"):
         raise InputError(f"missing is {missing!r}: it must be 'error' or 'drop'.")
     roles: list[Any] = [target, features, weights, partition_column]
-    is_sparse = sparse.issparse(data)
+    is_sparse = is_sparse_array(data)
     width = data.shape[-1] if is_sparse or (isinstance(data, np.ndarray) and data.ndim == 2) else None
     roles = [_by_name(names, width) for names in roles]
     if is_sparse:

@@ -9,6 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
+from partsketch.errors import InputError
 from partsketch.sources.base import FilePart
 
 Kind = Literal["number", "text", "other"]
@@ -129,3 +132,13 @@ def clip(start: int, stop: int | None, row_count: int) -> tuple[int, int]:
     """Return the range of rows that exists within [start, stop)."""
     first = min(max(start, 0), row_count)
     return first, max(first, row_count if stop is None else min(stop, row_count))
+
+
+def check_numeric(dtype: np.dtype[Any], name: str) -> None:
+    """Refuse arrays of objects, text, dates and complex numbers."""
+    if dtype.kind == "O":
+        raise InputError(f"{name} is an array of Python objects: convert it to numbers first (astype(float)).")
+    if dtype.kind == "c":
+        raise InputError(f"{name} holds complex numbers: only real numbers can be used.")
+    if dtype.kind not in "biuf":
+        raise InputError(f"{name} has the type {dtype}: only numbers can be used.")

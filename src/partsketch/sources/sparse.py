@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from partsketch.sources.base import FilePart, FloatArray, IntArray
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
-from partsketch.sources.rows import clip
+from partsketch.sources.rows import check_numeric, clip
 
 
 @dataclass(frozen=True)
@@ -129,11 +129,14 @@ class SparseSource:
         return left_out.take(kept)
 
 
+def is_sparse_array(data: Any) -> bool:
+    """Tell whether data is a SciPy sparse matrix or array, without importing SciPy, which takes its time."""
+    return any(base.__module__.startswith("scipy.sparse") for base in type(data).__mro__)
+
+
 def row_compressed(matrix: Any) -> Any:
     """Return a sparse matrix or array as a CSR array without duplicate entries; the caller's is left as it is."""
     from scipy import sparse
-
-    from partsketch.sources.arrays import check_numeric
 
     check_numeric(matrix.dtype, "The sparse array")
     rows = sparse.csr_array(matrix)
