@@ -227,14 +227,26 @@ class TestFiles:
         refused("Column 'b' (text) is not numeric ('b' has numbers, but '?' in row 1 of a.csv is not one)", path)
         path.write_text("a,b\n1,u\n2,v\n")
         refused("Column 'b' (text) is not numeric: choose", path)
-        path.write_text("a,b\n")
-        refused("a.csv has no rows", path)
+        for no_rows in ("a,b\n", "a,b", "\n\n"):
+            path.write_text(no_rows)
+            refused("a.csv has no rows", path)
         path.write_text("a,a\n1,2\n")
         refused("more than one column named 'a'", path)
         path.write_text("a,b\n1,\n")
         refused("Column 'b' has a missing value in row 0 (a.csv, row 0)", path)
         path.write_text("a,b\n1,inf\n")
         refused("Column 'b' has an infinite value in row 0 (a.csv, row 0)", path)
+
+    @pytest.mark.parametrize("extension", ["parquet", "feather", "csv", "csv.gz", "npy"])
+    def test_noise(self, extension: str, tmp_path: Path) -> None:
+        path = tmp_path / f"a.{extension}"
+        path.write_bytes(np.random.default_rng(5).bytes(5000))
+        refused("a." + extension, path, target="y")
+
+    def test_text_that_is_not_utf8(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_bytes("x,t\n1,é\n".encode("latin-1"))
+        refused("Column 't' (text that is not UTF-8) is not numeric", tmp_path, encode=True)
+        assert read_table(tmp_path, features=["x"]).shape == (1, 2)
 
     def test_truncated_gzip(self, tmp_path: Path) -> None:
         import gzip

@@ -124,13 +124,18 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
                 schema = reader.schema
                 has_rows = first_file >= 0 or any(batch.num_rows for batch in reader)
         except InputError as error:
+            if "Empty CSV file" in str(error):
+                raise InputError(f"{name} has no rows.") from error
             fault = csv_faults.find_fault(data_files, index, 0, (), frozenset())
             raise (InputError(fault) if fault else error) from error
         header = header or schema.names
         check_same_columns(name, schema.names, data_files.names[0], header)
         if has_rows and first_file < 0:
             first_file = index
-            columns = schema_columns(schema)
+            columns = tuple(
+                replace(column, type_name="text that is not UTF-8") if column.type_name == "binary" else column
+                for column in schema_columns(schema)
+            )
             booleans = frozenset(field.name for field in schema if str(field.type) == "bool")
     if first_file < 0:
         raise InputError(f"{' and '.join(data_files.names)} has no rows.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from partsketch.sources.csv_stream import open_csv, truth_values
 from partsketch.sources.files import DataFiles
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_INVALID_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _SHOWN = 40
 
 
@@ -29,35 +31,26 @@ def find_fault(
     import pyarrow as pa
 
     name = data_files.names[index]
-    invalid: list[Any] = []
-
-    def remember(row: Any) -> str:
-        invalid.append(row)
-        return "skip"
-
     text_fault = ""
     position = 0
     try:
         types = {column: pa.string() for column in numeric}
-        with open_csv(data_files, index, types, numeric, invalid_row_handler=remember) as reader:
+        # Only a single thread knows the numbers of lines.
+        with open_csv(data_files, index, types, numeric, use_threads=False) as reader:
             for batch in reader:
-                if invalid:
-                    break
                 found = _first_text(batch, flexible) if numeric and not text_fault else None
                 if found:
                     column, row, text = found
                     place = f"row {file_start + position + row} ({name}, row {position + row})"
                     text_fault = f"Column '{column}' has the text {_shown(text)} in {place} where a number belongs"
                 position += batch.num_rows
-    except (pa.ArrowException, OSError):
-        # A file that is damaged beyond this is described by the error that led here.
-        return ""
-    if invalid:
-        row = invalid[0]
-        return (
-            f"{name} has {row.actual_columns} values instead of {row.expected_columns} in line {row.number}: "
-            "give every row one value per column."
-        )
+    except (pa.ArrowException, OSError) as error:
+        invalid = _INVALID_ROW.search(str(error))
+        # A file that is damaged in another way is described by the error that led here.
+        if invalid is None:
+            return ""
+        line, expected, actual = invalid.groups()
+        return f"{name} has {actual} values instead of {expected} in line {line}: give every row one value per column."
     return f"{text_fault}: correct it or choose features without this column." if text_fault else ""
 
 

@@ -16,7 +16,7 @@ def open_csv(
     index: int,
     types: dict[str, Any] | None = None,
     names: Sequence[str] = (),
-    **options: Any,
+    use_threads: bool = True,
 ) -> Any:
     """Open a CSV file as a stream of batches of these columns (none: all) with these types."""
     from pyarrow import csv
@@ -25,8 +25,8 @@ def open_csv(
     delimiter = "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
     return csv.open_csv(
         data_files.filesystem().open_input_stream(path),
-        read_options=csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=not options),
-        parse_options=csv.ParseOptions(delimiter=delimiter, **options),
+        read_options=csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=use_threads),
+        parse_options=csv.ParseOptions(delimiter=delimiter),
         convert_options=csv.ConvertOptions(
             column_types=types or {}, include_columns=list(names), strings_can_be_null=True
         ),

@@ -99,7 +99,9 @@ def reading(name: str, kind: str) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, FileNotFoundError):
             raise InputError(f"{name} does not exist.") from error
-        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        # A damaged file may be quoted in the message.
+        reason = "".join(letter if letter.isprintable() else "?" for letter in first_line[:160]).rstrip(". ")
         raise InputError(f"{name} cannot be read as {kind}, it may be truncated or damaged: {reason}.") from error
 
 

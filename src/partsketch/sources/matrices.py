@@ -38,8 +38,9 @@ class NpyPart:
         try:
             array: NDArray[Any] = np.load(self.path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError, OSError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise InputError(f"{self.name} cannot be read as a .npy file: {reason}.") from error
+            raise InputError(
+                f"{self.name} cannot be read as a .npy file: it is truncated or damaged, or holds no numbers."
+            ) from error
         return array
 
 
