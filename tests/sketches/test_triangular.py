@@ -50,7 +50,7 @@ def assert_is_factor(factor: FloatArray, matrix: FloatArray, tolerance: float = 
 def triangular_of(matrix: FloatArray) -> FloatArray:
     """The factor by Householder QR of everything at once, rows of either sign made positive."""
     factor = np.linalg.qr(matrix, mode="r")
-    return factor * np.where(np.diagonal(factor) < 0, -1.0, 1.0)[:, None]
+    return np.asarray(factor * np.where(np.diagonal(factor) < 0, -1.0, 1.0)[:, None])
 
 
 def _plain(generator: np.random.Generator) -> FloatArray:
