@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from partsketch.engines.local import LocalEngine
     from partsketch.errors import InputError, PartsketchError, PartsketchWarning
     from partsketch.estimator import SketchedRegression
-    from partsketch.model import Model, load
+    from partsketch.model import Model
+    from partsketch.model_file import load
     from partsketch.summary import Summary
 
 __all__ = [
@@ -40,7 +41,7 @@ _HOMES = {
     "SketchedRegression": "estimator",
     "Summary": "summary",
     "fit": "api",
-    "load": "model",
+    "load": "model_file",
 }
 
 

@@ -14,6 +14,7 @@ from partsketch.engines.base import get_engine
 from partsketch.errors import InputError, PartsketchWarning
 from partsketch.fitting import fit_source
 from partsketch.options import FitOptions, seed_from
+from partsketch.report.summary_table import FitSummary
 from partsketch.sources.arrays import array_source
 from partsketch.sources.labelled import LabelledSource
 
@@ -53,6 +54,8 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Intercept; 0.0 without one.
     partition_coef_ : ndarray of shape (k, n_features) or (k, n_targets, n_features)
         Coefficients of the fits that were averaged; a single one when solved once.
+    certificate_ : Certificate, or tuple of one per target
+        How much squared loss the fit gives away against exact least squares, and how that is known.
     model_ : Model
         The fitted model with its record: seed, sketch size, rank, aliased columns, warnings, reasons.
     summaries_ : tuple of Summary
@@ -156,6 +159,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         single = np.ndim(y) == 1
         self.coef_ = fit.model.coefficients[:, 0] if single else fit.model.coefficients.T
         self.intercept_ = float(fit.model.intercept[0]) if single else fit.model.intercept
+        self.certificate_ = fit.model.certificates[0] if single else fit.model.certificates
         parts = np.swapaxes(fit.model.partition_coefficients, 1, 2)
         self.partition_coef_ = parts[:, 0] if single else parts
         for sentence in fit.model.record.warnings:
@@ -180,6 +184,42 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         _, X = _split_partition_column(X, partition_column, required=False)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)
+
+    def conf_int(self, level: float = 0.95, kind: str = "model") -> NDArray[np.float64]:
+        """Return confidence intervals for the true coefficients, the intercept first.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Nominal coverage.
+        kind : {"model", "spread"}, default="model"
+            "model" assumes independent noise of one variance; "spread" uses the spread of the partitions' fits.
+
+        Returns
+        -------
+        ndarray of shape (n_columns, 2) or (n_targets, n_columns, 2)
+            Lower and upper ends; columns are the intercept, if there is one, and the features.
+        """
+        check_is_fitted(self)
+        return self.model_.conf_int(level, kind)
+
+    def summary(self, level: float = 0.95, kind: str = "model") -> FitSummary:
+        """Return the fit as a table: coefficients, standard errors, t and p values, intervals, certificate.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level of the intervals.
+        kind : {"model", "spread"}, default="model"
+            As in `conf_int`.
+
+        Returns
+        -------
+        FitSummary
+            Prints as text; `to_dict` and `to_frame` give the numbers.
+        """
+        check_is_fitted(self)
+        return self.model_.summary(level, kind)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -61,7 +61,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
         _check_rows(gathered, partitioning, options, len(features))
         combine = combine_stack if method.combines_by == "stack" else combine_average
         combination = combine(gathered.summaries, features, source.target_names, int(options.fit_intercept))
-    model = build_model(source, options, engine.name, request, gathered, combination, left_out, reasons)
+        model = build_model(source, options, engine.name, request, gathered, combination, left_out, reasons)
     return Fit(model, gathered.summaries, combination)
 
 

@@ -2,83 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.certificate import Certificate
 from partsketch.errors import InputError
-from partsketch.files import write_atomically
+from partsketch.inference import Inference
+from partsketch.record import Record
 from partsketch.sources.base import Source
 from partsketch.sources.encoding import Encoding
+from partsketch.summarise import INTERCEPT
+
+if TYPE_CHECKING:
+    from partsketch.report.summary_table import FitSummary
 
 FloatArray = NDArray[np.float64]
-
-FILE_FORMAT = "partsketch model"
-FILE_VERSION = 1
-
-
-@dataclass(frozen=True)
-class PartitionRecord:
-    """One partition (or one sketch of the whole): its name, rows, rank and condition number."""
-
-    name: str
-    row_count: int
-    rank: int | None
-    condition: float | None
-
-
-@dataclass(frozen=True)
-class Record:
-    """How a model came about: everything needed to repeat the fit, and the reason of every automatic choice.
-
-    Attributes
-    ----------
-    options
-        The options of the fit, as asked.
-    seed
-        The seed that was used, also when none was given.
-    sketch_size
-        Rows m of each sketch; None for exact summaries.
-    row_count, rows_dropped, rows_left_out
-        Rows used; rows dropped for missing values; rows left out as remainder.
-    rank, condition, tolerance
-        Of the fit: numerical rank, condition number after columns were scaled, relative tolerance of the rank.
-    aliased
-        Dependent columns, each with those it depends on.
-    partitions
-        One entry per partition, or per sketch of the whole.
-    reasons
-        Automatic choice → the reason in words.
-    warnings
-        What a user should know, a sentence each.
-    versions
-        Versions of partsketch and of the libraries that computed.
-    data
-        Description of the rows.
-    """
-
-    options: dict[str, Any]
-    seed: int
-    sketch_size: int | None
-    row_count: int
-    weight_sum: float
-    rows_dropped: int
-    rows_left_out: int
-    rank: int
-    condition: float | None
-    tolerance: float
-    aliased: tuple[tuple[str, tuple[str, ...]], ...]
-    partitions: tuple[PartitionRecord, ...]
-    reasons: dict[str, str]
-    warnings: tuple[str, ...]
-    versions: dict[str, str]
-    data: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +50,85 @@ class Model:
     intercept: FloatArray
     partition_coefficients: FloatArray
     partition_intercepts: FloatArray
+    certificates: tuple[Certificate, ...]
+    inferences: tuple[Inference, ...]
     record: Record
     encoding: Encoding = field(default_factory=Encoding)
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of the only target; with several, see `certificates`."""
+        if len(self.certificates) != 1:
+            raise InputError("The model has several targets: see certificates, one for each.")
+        return self.certificates[0]
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of all estimated columns: the intercept first, if there is one."""
+        return ((INTERCEPT,) if self.record.options["fit_intercept"] else ()) + self.feature_names
+
+    @property
+    def column_coefficients(self) -> FloatArray:
+        """Coefficients of all estimated columns, shape (columns, targets)."""
+        if not self.record.options["fit_intercept"]:
+            return self.coefficients
+        return np.vstack([self.intercept, self.coefficients])
+
+    def inference_table(
+        self, number: int, level: float = 0.95, kind: str = "model"
+    ) -> tuple[FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None]:
+        """Return standard errors, t values, p values, lower and upper ends for target `number`; None if unavailable."""
+        try:
+            errors, freedom = self.inferences[number].errors_of(kind)
+        except InputError:
+            if kind != "model":
+                raise
+            return None, None, None, None, None
+        from scipy.stats import t as t_distribution
+
+        centre = self.column_coefficients[:, number]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t_values = centre / errors
+        lower, upper = self._ends(centre, errors, freedom, level)
+        return errors, t_values, 2 * t_distribution.sf(np.abs(t_values), freedom), lower, upper
+
+    @staticmethod
+    def _ends(centre: FloatArray, errors: FloatArray, freedom: float, level: float) -> tuple[FloatArray, FloatArray]:
+        from scipy.stats import t as t_distribution
+
+        if not 0 < level < 1:
+            raise InputError(f"level is {level}: give a number between 0 and 1, such as 0.95.")
+        reach = float(t_distribution.ppf(0.5 + level / 2, freedom)) * errors
+        return centre - reach, centre + reach
+
+    def conf_int(self, level: float = 0.95, kind: str = "model") -> FloatArray:
+        """Return confidence intervals for the true coefficients.
+
+        Parameters
+        ----------
+        level
+            Nominal coverage.
+        kind
+            "model" assumes independent noise of one variance; "spread" uses the spread of the partitions' fits around
+            their average with t quantiles of k − 1 degrees of freedom, and no noise model.
+
+        Returns
+        -------
+        numpy.ndarray
+            Lower and upper ends in the order of `column_names`, shape (columns, 2); (targets, columns, 2) for several
+            targets.
+        """
+        intervals = []
+        for number, inference in enumerate(self.inferences):
+            errors, freedom = inference.errors_of(kind)
+            intervals.append(np.stack(self._ends(self.column_coefficients[:, number], errors, freedom, level), axis=1))
+        return intervals[0] if len(intervals) == 1 else np.stack(intervals)
+
+    def summary(self, level: float = 0.95, kind: str = "model") -> FitSummary:
+        """Return the fit as a table: coefficients, standard errors, t and p values, intervals, and the certificate."""
+        from partsketch.report.summary_table import summarise_model
+
+        return summarise_model(self, level, kind)
 
     @property
     def method(self) -> str:
@@ -154,88 +174,14 @@ class Model:
             raise InputError(f"The data give the features {source.feature_names}, the model has {self.feature_names}.")
         return source
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the model as plain data, ready for JSON."""
-        from dataclasses import asdict
-
-        return {
-            "format": FILE_FORMAT,
-            "version": FILE_VERSION,
-            "feature_names": list(self.feature_names),
-            "target_names": list(self.target_names),
-            "coefficients": self.coefficients.tolist(),
-            "intercept": self.intercept.tolist(),
-            "partition_coefficients": self.partition_coefficients.tolist(),
-            "partition_intercepts": self.partition_intercepts.tolist(),
-            "encoding": asdict(self.encoding),
-            "record": asdict(self.record),
-        }
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Model:
-        """Return the model that `to_dict` described."""
-        record = dict(values["record"])
-        record["partitions"] = tuple(PartitionRecord(**entry) for entry in record["partitions"])
-        record["aliased"] = tuple((column, tuple(others)) for column, others in record["aliased"])
-        record["warnings"] = tuple(record["warnings"])
-        encoding = values["encoding"]
-        features, targets = len(values["feature_names"]), len(values["target_names"])
-        fits = len(values["partition_coefficients"])
-        return cls(
-            feature_names=tuple(values["feature_names"]),
-            target_names=tuple(values["target_names"]),
-            coefficients=np.array(values["coefficients"], dtype=np.float64).reshape(features, targets),
-            intercept=np.array(values["intercept"], dtype=np.float64).reshape(targets),
-            partition_coefficients=np.array(values["partition_coefficients"]).reshape(fits, features, targets),
-            partition_intercepts=np.array(values["partition_intercepts"]).reshape(fits, targets),
-            record=Record(**record),
-            encoding=Encoding(
-                levels=tuple((column, tuple(levels)) for column, levels in encoding["levels"]),
-                drop_first=bool(encoding["drop_first"]),
-            ),
-        )
-
     def save(self, path: str | Path) -> None:
         """Write the model as JSON, whole or not at all."""
-        values = self.to_dict()
-        values["checksum"] = _checksum(values)
-        text = json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
-        write_atomically(Path(path), (text + "\n").encode())
+        from partsketch.model_file import save
 
+        save(self, path)
 
-def _checksum(values: dict[str, Any]) -> str:
-    rest = {key: value for key, value in values.items() if key != "checksum"}
-    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as plain data, ready for JSON."""
+        from partsketch.model_file import to_dict
 
-
-def load(path: str | Path) -> Model:
-    """Read a model that `Model.save` wrote.
-
-    Parameters
-    ----------
-    path
-        The JSON file.
-
-    Returns
-    -------
-    Model
-        The same model, to the last bit.
-    """
-    try:
-        values = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not a partsketch model, or it is damaged: it is not JSON.") from error
-    if not isinstance(values, dict) or values.get("format") != FILE_FORMAT:
-        raise InputError(f"{path} is not a partsketch model.")
-    version = values.get("version")
-    if not isinstance(version, int) or version > FILE_VERSION:
-        raise InputError(f"{path} has model version {version}, this partsketch reads up to {FILE_VERSION}: update it.")
-    if values.get("checksum") != _checksum(values):
-        raise InputError(f"{path} is damaged: its contents do not match its checksum; fit the model again.")
-    try:
-        return Model.from_dict(values)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path} is damaged: {error}.") from error
+        return to_dict(self)

@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch._version import __version__
+from partsketch.certificate import Certificate, certify
 from partsketch.combine import Combination
 from partsketch.gathering import Gathered
-from partsketch.model import Model, PartitionRecord, Record
+from partsketch.inference import Inference, infer
+from partsketch.model import Model
 from partsketch.options import METHODS, FitOptions
+from partsketch.record import PartitionRecord, Record
 from partsketch.sources.base import Source
 from partsketch.summarise import SummaryRequest
 from partsketch.wording import alias_warnings, constant_target_warnings, size_warning
@@ -70,6 +73,7 @@ def build_model(
     def intercept(coefficients: FloatArray) -> FloatArray:
         return coefficients[0] if first else np.zeros(len(source.target_names))
 
+    certificates, inferences = _judge(source, options, gathered, combination)
     return Model(
         feature_names=source.feature_names,
         target_names=source.target_names,
@@ -77,8 +81,23 @@ def build_model(
         intercept=intercept(combination.coefficients),
         partition_coefficients=np.stack([solution.coefficients[first:] for solution in combination.solutions]),
         partition_intercepts=np.stack([intercept(solution.coefficients) for solution in combination.solutions]),
+        certificates=certificates,
+        inferences=inferences,
         record=record,
         encoding=source.encoding,
+    )
+
+
+def _judge(
+    source: Source, options: FitOptions, gathered: Gathered, combination: Combination
+) -> tuple[tuple[Certificate, ...], tuple[Inference, ...]]:
+    """Return a certificate and what is needed for inference, for every target."""
+    features = gathered.summaries[0].columns[: combination.coefficients.shape[0]]
+    common = (options.method, gathered.summaries, combination, features)
+    free = int(options.fit_intercept)
+    return (
+        tuple(certify(*common, target, free) for target in source.target_names),
+        tuple(infer(*common, source.target_names, number, free) for number in range(len(source.target_names))),
     )
 
 

@@ -59,7 +59,8 @@ class CertificateEstimate:
 def pooled_sketch(moments: SketchMoments) -> PartitionMoments:
     """Moments of all sketches stacked: the fit on Σm_i rows."""
     stacked = np.vstack([part.factor for part in moments.sketches])
-    return PartitionMoments.from_triangular(stacked, int(moments.sizes.sum()))
+    first = moments.sketches[0]
+    return PartitionMoments(stacked, int(moments.sizes.sum()), first.free_columns, int(moments.row_counts.sum()))
 
 
 def certify_partition(moments: SketchMoments, weights: ArrayLike | None = None) -> CertificateEstimate:
@@ -123,12 +124,11 @@ def _minimum_norm_bias(moments: SketchMoments, shares: FloatArray) -> tuple[floa
     identity = np.eye(pooled.columns)
     missing = identity.copy()
     for share, part in zip(shares, moments.sketches, strict=True):
-        basis = np.linalg.qr(part.inverse_root)[0]
-        missing -= share * basis @ basis.T
+        missing -= share * part.projection
     residual_rows = moments.row_counts.sum() - rank
     noise = moments.noise_variance * (1 + residual_rows / (total - rank - 1))
     covariance = noise * pooled.inverse_gram * (total - rank - 1) / total
-    loss_form = missing @ pooled.gram @ missing
+    loss_form = missing.T @ pooled.gram @ missing
     lost = missing @ pooled.solution
     square = float(lost @ pooled.gram @ lost)
     scatter = loss_form @ covariance

@@ -174,7 +174,8 @@ def whole_covariance(sketches: Sequence[PartitionMoments], row_count: int) -> Co
     freedom = _residual_freedom(k * (m - d))
     rows = _residual_freedom(row_count - d)
     loss = sum(part.loss for part in parts) * m / freedom
-    pooled = PartitionMoments.from_triangular(np.vstack([part.factor for part in parts]), k * m)
+    stacked = np.vstack([part.factor for part in parts])
+    pooled = PartitionMoments(stacked, k * m, parts[0].free_columns, row_count)
     sampling = pooled.inverse_gram * (k * m - d - 1) / m
     sketching = np.sum([part.inverse_gram for part in parts], axis=0) * rows / (k**2 * m)
     return CoefficientCovariance(loss / rows * (sampling + sketching), freedom, loss / rows)

@@ -34,24 +34,31 @@ class PartitionMoments:
         `Z`, the target in the last column; reduced to a triangle when it has more rows than columns.
     row_count : int
         Number of rows behind the factor.
+    free_columns : int
+        How many leading columns (the intercept) do not count in the norm that picks a solution when `rank < d`.
+    source_rows : int, optional
+        Rows whose rounding the factor carries, when it is a sketch of more rows than it has.
 
     Attributes
     ----------
     root : array of shape (rows, d)
         Feature part of the factor; `rootᵀ root` is the Gram matrix.
     inverse_root : array of shape (d, rank)
-        `H` with `H Hᵀ` the pseudo-inverse of the Gram matrix; its columns span the row space.
+        `H` with `H Hᵀ` the pseudo-inverse of the Gram matrix, or with free columns the symmetric generalised inverse
+        that belongs to the solution.
     solution : array of shape (d,)
-        Exact least-squares coefficients, of minimum norm when `rank < d`.
+        Exact least-squares coefficients, of minimum norm (of all but the free columns) when `rank < d`.
     loss : float
         Minimal squared loss `ℓ = ‖X a − y‖²`.
     rank : int
         Rank of `X`: singular values of the matrix with columns scaled to unit length are counted when above
-        `eps · max(shape)` times the largest.
+        `eps · (max(shape) + 10 √rows)` times the largest: rounding of sums over n rows grows like √n.
     """
 
     factor: FloatArray
     row_count: int
+    free_columns: int = 0
+    source_rows: int | None = None
     root: FloatArray = field(init=False)
     inverse_root: FloatArray = field(init=False)
     solution: FloatArray = field(init=False)
@@ -72,7 +79,8 @@ class PartitionMoments:
         lengths = np.linalg.norm(root, axis=0)
         scale = np.where(lengths > 0, lengths, 1.0)
         left, singular, right = np.linalg.svd(root / scale, full_matrices=False)
-        tolerance = np.finfo(np.float64).eps * max(self.row_count, rows, columns) * singular[0]
+        noise = 10 * np.sqrt(max(self.source_rows or self.row_count, 1))
+        tolerance = np.finfo(np.float64).eps * (max(rows, columns + 1) + noise) * singular[0]
         rank = int(np.sum(singular > tolerance))
         left, singular, right = left[:, :rank], singular[:rank], right[:rank]
         if rank == columns:
@@ -81,6 +89,10 @@ class PartitionMoments:
             # The minimum norm is meant in the user's units, so the row space is orthonormalised without the scaling.
             basis, triangle = np.linalg.qr((singular[:, None] * right * scale).T)
             inverse_root = basis @ np.linalg.solve(triangle.T, np.eye(rank))
+            if self.free_columns:
+                null_space = np.linalg.qr(basis, mode="complete")[0][:, rank:]
+                correction = null_space @ np.linalg.pinv(null_space[self.free_columns :])
+                inverse_root = inverse_root - correction @ inverse_root[self.free_columns :]
         projected = left.T @ target
         residual = target - left @ projected
         loss = float(residual @ residual) if self.row_count > rank else 0.0
@@ -120,6 +132,12 @@ class PartitionMoments:
         product: FloatArray = self.inverse_root @ self.inverse_root.T
         return product
 
+    @property
+    def projection(self) -> FloatArray:
+        """What a fit to these rows shows of a coefficient vector: `G⁺G`, the identity at full rank."""
+        product: FloatArray = self.inverse_root @ (self.root @ self.inverse_root).T @ self.root
+        return product
+
 
 PartitionLike: TypeAlias = PartitionMoments | tuple[ArrayLike, ArrayLike]
 
@@ -139,7 +157,7 @@ def pooled_moments(partitions: Sequence[PartitionLike]) -> PartitionMoments:
     """Moments of all rows together: the stacked factors, factored again."""
     moments = moments_of(partitions)
     stacked = np.vstack([part.factor for part in moments])
-    return PartitionMoments.from_triangular(stacked, sum(part.row_count for part in moments))
+    return PartitionMoments(stacked, sum(part.row_count for part in moments), moments[0].free_columns)
 
 
 def require_full_rank(moments: PartitionMoments, partition: int | None, names: Sequence[str] | None = None) -> None:

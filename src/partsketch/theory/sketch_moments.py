@@ -75,7 +75,11 @@ class SketchMoments:
 
 
 def read_sketch(
-    sketch: ArrayLike, feature_columns: Sequence[int] | None = None, target_column: int = -1
+    sketch: ArrayLike,
+    feature_columns: Sequence[int] | None = None,
+    target_column: int = -1,
+    free_columns: int = 0,
+    source_rows: int | None = None,
 ) -> PartitionMoments:
     """Moments of one sketch matrix, its features and target picked by position (all but the last, and the last)."""
     matrix = np.asarray(sketch, dtype=np.float64)
@@ -85,7 +89,8 @@ def read_sketch(
     features = feature_columns if feature_columns is not None else [j for j in range(matrix.shape[1]) if j != target]
     if target in features:
         raise InputError(f"target_column {target} is also among feature_columns: take it out of feature_columns.")
-    return PartitionMoments(np.column_stack([matrix[:, list(features)], matrix[:, target]]), matrix.shape[0])
+    picked = np.column_stack([matrix[:, list(features)], matrix[:, target]])
+    return PartitionMoments(picked, matrix.shape[0], free_columns, source_rows)
 
 
 def sketch_moments(
@@ -94,6 +99,7 @@ def sketch_moments(
     feature_columns: Sequence[int] | None = None,
     target_column: int = -1,
     sketch: str = "gaussian",
+    free_columns: int = 0,
 ) -> SketchMoments:
     """Estimate moments of all partitions from one independent sketch of each (Extension of Claim 4.5).
 
@@ -109,6 +115,8 @@ def sketch_moments(
         Position of the target.
     sketch : str
         Kind of sketch, as in `rotation_rows`; exact for "gaussian", approximate otherwise.
+    free_columns : int
+        How many leading columns do not count in the norm of solutions of singular partitions.
 
     Returns
     -------
@@ -117,7 +125,10 @@ def sketch_moments(
     """
     if len(sketches) == 0 or len(sketches) != len(row_counts):
         raise InputError(f"{len(sketches)} sketches came with {len(row_counts)} row_counts: pass one count per sketch.")
-    parts = [read_sketch(matrix, feature_columns, target_column) for matrix in sketches]
+    parts = [
+        read_sketch(matrix, feature_columns, target_column, free_columns, int(count))
+        for matrix, count in zip(sketches, row_counts, strict=True)
+    ]
     sizes = np.array([float(part.row_count) for part in parts])
     ranks = np.array([float(part.rank) for part in parts])
     counts = np.asarray(row_counts, dtype=np.float64)

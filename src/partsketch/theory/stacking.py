@@ -68,7 +68,8 @@ def stacked_fit(
         raise InputError(f"{len(parts)} sketches came with {len(row_counts)} row_counts: pass one count per sketch.")
     counts = np.asarray(row_counts, dtype=np.float64)
     sizes = np.array([float(part.row_count) for part in parts])
-    pooled = PartitionMoments.from_triangular(np.vstack([part.factor for part in parts]), int(sizes.sum()))
+    stacked = np.vstack([part.factor for part in parts])
+    pooled = PartitionMoments(stacked, int(sizes.sum()), parts[0].free_columns, int(counts.sum()))
     rank, total = pooled.rank, float(counts.sum())
     require_sketch_size(float(sizes.sum()), rank)
     if total <= rank:

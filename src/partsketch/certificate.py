@@ -1,0 +1,258 @@
+"""The certificate of a fitted model: how much squared loss it gives away against exact least squares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from partsketch.combine import Combination
+from partsketch.errors import InputError
+from partsketch.options import METHODS
+from partsketch.summary import Summary
+from partsketch.theory.certificate import CertificateEstimate, certify_partition, certify_whole
+from partsketch.theory.excess_loss import unsketched_average_excess_loss
+from partsketch.theory.heterogeneity import Heterogeneity, partition_heterogeneity, sketch_heterogeneity
+from partsketch.theory.moments import PartitionMoments, pooled_moments
+from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
+from partsketch.theory.stacking import certify_stacked, stacked_fit
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far a fit is from exact least squares on the same rows, and how that is known.
+
+    Attributes
+    ----------
+    kind
+        "exact": computed from exact summaries. "estimated": an unbiased estimate from the sketches alone.
+        "approximate": an estimate without an exact theory. "unavailable": nothing can be said; see `reason`.
+    excess_loss
+        Squared loss above the minimum: of this fit when exact, expected over sketches otherwise.
+    standard_error
+        Of the estimate; zero when exact.
+    relative_excess_loss
+        Divided by the minimal loss.
+    minimal_loss
+        Loss of exact least squares, exact or estimated.
+    divergence
+        D, how unlike the partitions are; the number of columns when they are alike.
+    noise_variance
+        Estimate of the variance of the noise.
+    heterogeneity
+        Cochran's Q test of whether partitions share their coefficients; None when there is nothing to compare.
+    reason
+        Why it is of this kind.
+    sentence
+        All of it in plain words.
+    """
+
+    kind: str
+    excess_loss: float | None
+    standard_error: float | None
+    relative_excess_loss: float | None
+    minimal_loss: float | None
+    divergence: float | None
+    noise_variance: float | None
+    heterogeneity: Heterogeneity | None
+    reason: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Certificate:
+        """Return the certificate that `to_dict` described."""
+        heterogeneity = values["heterogeneity"]
+        return cls(**{**values, "heterogeneity": None if heterogeneity is None else Heterogeneity(**heterogeneity)})
+
+
+def certify(
+    method: str,
+    summaries: Sequence[Summary],
+    combination: Combination,
+    features: tuple[str, ...],
+    target: str,
+    free_columns: int,
+    penalty: float = 0.0,
+) -> Certificate:
+    """Return the certificate of one target's fit, from the summaries alone."""
+    if penalty > 0:
+        return _unavailable("a ridge fit is biased on purpose, and the theory covers least squares only")
+    try:
+        if method == "exact":
+            return _of_exact(combination, summaries[0], summaries[0].columns.index(target) - len(features))
+        if method == "average":
+            return _of_average(exact_moments(summaries, features, target, free_columns), combination)
+        return _of_sketches(method, summaries, combination, features, target, free_columns)
+    except InputError as error:
+        return _unavailable(str(error).rstrip("."))
+
+
+def exact_moments(
+    summaries: Sequence[Summary], features: tuple[str, ...], target: str, free_columns: int
+) -> list[PartitionMoments]:
+    """Return the moments of each partition from its exact summary."""
+    columns = (*features, target)
+    return [PartitionMoments(summary.select(columns), summary.row_count, free_columns) for summary in summaries]
+
+
+def moments_of_sketches(
+    summaries: Sequence[Summary], features: tuple[str, ...], target: str, free_columns: int
+) -> SketchMoments:
+    """Return unbiased estimates of the moments of each partition from its sketch."""
+    columns = (*features, target)
+    return sketch_moments(
+        [summary.select(columns) for summary in summaries],
+        [summary.row_count for summary in summaries],
+        sketch=summaries[0].kind,
+        free_columns=free_columns,
+    )
+
+
+def read_summary(summary: Summary, columns: tuple[str, ...], free_columns: int) -> PartitionMoments:
+    """Return the moments of a sketch itself."""
+    return read_sketch(summary.select(columns), free_columns=free_columns, source_rows=summary.row_count)
+
+
+def _of_exact(combination: Combination, summary: Summary, target: int) -> Certificate:
+    solution = combination.solutions[0]
+    loss = float(solution.residual_sums[target])
+    freedom = summary.row_count - solution.rank
+    return Certificate(
+        kind="exact",
+        excess_loss=0.0,
+        standard_error=0.0,
+        relative_excess_loss=0.0,
+        minimal_loss=loss,
+        divergence=float(solution.rank),
+        noise_variance=loss / freedom if freedom > 0 else None,
+        heterogeneity=None,
+        reason="the fit is exact least squares",
+        sentence="The fit is exact least squares: it loses nothing.",
+    )
+
+
+def _of_average(partitions: list[PartitionMoments], combination: Combination) -> Certificate:
+    pooled = pooled_moments(partitions)
+    weights = combination.weights
+    excess = unsketched_average_excess_loss(partitions, weights)
+    freedom = sum(part.row_count - part.rank for part in partitions)
+    traces = [float(np.sum((pooled.root @ part.inverse_root) ** 2)) for part in partitions]
+    heterogeneity = _tested(lambda: partition_heterogeneity(partitions))
+    relative = excess / pooled.loss if pooled.loss > 0 else None
+    return Certificate(
+        kind="exact",
+        excess_loss=excess,
+        standard_error=0.0,
+        relative_excess_loss=relative,
+        minimal_loss=pooled.loss,
+        divergence=float(weights**2 @ traces),
+        noise_variance=sum(part.loss for part in partitions) / freedom if freedom > 0 else None,
+        heterogeneity=heterogeneity,
+        reason="computed from the exact summaries of all partitions",
+        sentence=_sentence("The averaged fit loses", relative, excess, None, heterogeneity),
+    )
+
+
+def _of_sketches(
+    method: str,
+    summaries: Sequence[Summary],
+    combination: Combination,
+    features: tuple[str, ...],
+    target: str,
+    free_columns: int,
+) -> Certificate:
+    subject = "The averaged fit" if METHODS[method].combines_by == "average" else "The stacked fit"
+    heterogeneity = None
+    if method == "whole":
+        columns = (*features, target)
+        sketches = [read_summary(summary, columns, free_columns) for summary in summaries]
+        estimate = certify_whole(sketches, summaries[0].row_count)
+        if summaries[0].kind != "gaussian":
+            return _from_estimate(
+                estimate, subject, None, "approximate", "the exact formulas are for Gaussian sketches"
+            )
+    else:
+        moments = moments_of_sketches(summaries, features, target, free_columns)
+        heterogeneity = _tested(lambda: sketch_heterogeneity(moments))
+        if method == "partition":
+            estimate = certify_partition(moments, combination.weights)
+        else:
+            counts = [summary.row_count for summary in summaries]
+            estimate = certify_stacked(stacked_fit(moments.sketches, counts, summaries[0].kind), moments.sketches)
+    return _from_estimate(estimate, subject, heterogeneity, estimate.kind, estimate.reason)
+
+
+def _tested(test: Any) -> Heterogeneity | None:
+    """Run a heterogeneity test; None when partitions leave nothing to judge by, or there is only one."""
+    try:
+        result: Heterogeneity = test()
+    except InputError:
+        return None
+    return result if result.degrees_of_freedom > 0 else None
+
+
+def _from_estimate(
+    estimate: CertificateEstimate, subject: str, heterogeneity: Heterogeneity | None, kind: str, reason: str
+) -> Certificate:
+    relative = _known(estimate.relative_excess_loss)
+    error = _known(estimate.standard_error)
+    share = error / estimate.minimal_loss if error is not None and estimate.minimal_loss > 0 else None
+    verb = f"{subject} is expected to lose" + (" about" if kind == "approximate" else "")
+    return Certificate(
+        kind=kind,
+        excess_loss=_known(estimate.excess_loss),
+        standard_error=error,
+        relative_excess_loss=relative,
+        minimal_loss=_known(estimate.minimal_loss),
+        divergence=_known(estimate.divergence),
+        noise_variance=_known(estimate.noise_variance),
+        heterogeneity=heterogeneity,
+        reason=reason,
+        sentence=_sentence(verb, relative, estimate.excess_loss, share, heterogeneity),
+    )
+
+
+def _unavailable(reason: str) -> Certificate:
+    return Certificate(
+        kind="unavailable",
+        excess_loss=None,
+        standard_error=None,
+        relative_excess_loss=None,
+        minimal_loss=None,
+        divergence=None,
+        noise_variance=None,
+        heterogeneity=None,
+        reason=reason,
+        sentence=f"Nothing can be said of the excess loss: {reason}.",
+    )
+
+
+def _known(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _sentence(
+    verb: str, relative: float | None, excess: float, error: float | None, heterogeneity: Heterogeneity | None
+) -> str:
+    amount = f"{excess:.4g}" if relative is None else _percentage(relative)
+    spread = "" if error is None or relative is None else f" ± {_percentage(error)}"
+    text = f"{verb} {amount}{spread} in squared loss against exact least squares"
+    if heterogeneity is None:
+        return f"{text}."
+    chance = "no more than chance allows" if heterogeneity.p_value >= 0.05 else "more than chance allows"
+    return f"{text}; partitions differ {chance} (p = {heterogeneity.p_value:.2g})."
+
+
+def _percentage(share: float) -> str:
+    percent = 100 * share
+    return f"{percent:.1f}%" if percent >= 0.95 else f"{percent:.2g}%"

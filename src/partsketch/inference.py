@@ -1,0 +1,187 @@
+"""Standard errors, tests and intervals for the coefficients of every method, from the summaries alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.certificate import exact_moments, moments_of_sketches, read_summary
+from partsketch.combine import Combination
+from partsketch.errors import InputError
+from partsketch.options import METHODS
+from partsketch.solve import solve_least_squares
+from partsketch.summary import Summary
+from partsketch.theory.covariance import (
+    CoefficientCovariance,
+    average_covariance,
+    partition_covariance,
+    spread_covariance,
+    whole_covariance,
+)
+from partsketch.theory.stacking import stacked_covariance, stacked_fit
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """What is needed for tests and intervals of one target's coefficients (the intercept first, if there is one).
+
+    Attributes
+    ----------
+    standard_errors
+        From the model of independent noise with one variance; None when unavailable.
+    degrees_of_freedom
+        Of the t distribution.
+    noise_variance
+        Estimate of the noise variance.
+    spread_standard_errors
+        From the spread of the averaged fits around their average, without a noise model; None when there are not at
+        least two fits to independent rows.
+    spread_degrees_of_freedom
+        Number of fits less one.
+    r_squared
+        Share of the (centred, with an intercept) sum of squares that exact least squares explains.
+    is_estimated
+        Whether standard errors and r_squared are estimated from sketches.
+    reason
+        Why standard errors are unavailable; empty when they are available.
+    """
+
+    standard_errors: FloatArray | None
+    degrees_of_freedom: float | None
+    noise_variance: float | None
+    spread_standard_errors: FloatArray | None
+    spread_degrees_of_freedom: float | None
+    r_squared: float | None
+    is_estimated: bool
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values as plain data."""
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Inference:
+        """Return what `to_dict` described."""
+        arrays = ("standard_errors", "spread_standard_errors")
+        read = {name: None if values[name] is None else np.array(values[name], dtype=np.float64) for name in arrays}
+        return cls(**{**values, **read})
+
+    def errors_of(self, kind: str) -> tuple[FloatArray, float]:
+        """Return standard errors and degrees of freedom of the kind "model" or "spread", or say why there are none."""
+        if kind == "spread":
+            if self.spread_standard_errors is None or self.spread_degrees_of_freedom is None:
+                raise InputError(
+                    "The spread needs at least two fits to different rows: use method 'partition' or 'average' with "
+                    "two or more partitions."
+                )
+            return self.spread_standard_errors, self.spread_degrees_of_freedom
+        if kind != "model":
+            raise InputError(f"kind is {kind!r}: choose 'model' or 'spread'.")
+        if self.standard_errors is None or self.degrees_of_freedom is None:
+            raise InputError(f"There are no standard errors: {self.reason}.")
+        return self.standard_errors, self.degrees_of_freedom
+
+
+def infer(
+    method: str,
+    summaries: Sequence[Summary],
+    combination: Combination,
+    features: tuple[str, ...],
+    targets: tuple[str, ...],
+    number: int,
+    free_columns: int,
+    penalty: float = 0.0,
+) -> Inference:
+    """Return what is known of the coefficients of target `number`."""
+    target = targets[number]
+    estimated = METHODS[method].sketched
+    spread: CoefficientCovariance | None = None
+    if method in ("average", "partition") and len(combination.solutions) > 1:
+        fits = np.stack([solution.coefficients[:, number] for solution in combination.solutions])
+        spread = spread_covariance(fits, combination.weights)
+    covariance: CoefficientCovariance | None = None
+    reason = ""
+    if penalty > 0:
+        reason = "a ridge fit is biased on purpose, and intervals around it would miss the true coefficients"
+    else:
+        try:
+            if method == "exact":
+                covariance = _exact_covariance(combination, summaries[0], number)
+            else:
+                covariance = _covariance(method, summaries, combination, features, target, free_columns)
+        except InputError as error:
+            reason = str(error).rstrip(".")
+    noise = None if covariance is None else covariance.noise_variance
+    return Inference(
+        standard_errors=None if covariance is None else covariance.standard_errors,
+        degrees_of_freedom=None if covariance is None else covariance.degrees_of_freedom,
+        noise_variance=noise,
+        spread_standard_errors=None if spread is None else spread.standard_errors,
+        spread_degrees_of_freedom=None if spread is None else spread.degrees_of_freedom,
+        r_squared=None if noise is None else _r_squared(method, summaries, features, target, free_columns, noise),
+        is_estimated=estimated,
+        reason=reason,
+    )
+
+
+def _exact_covariance(combination: Combination, summary: Summary, number: int) -> CoefficientCovariance:
+    """`σ̂² G⁻`, with the generalised inverse that belongs to the solution when columns are dependent."""
+    solution = combination.solutions[0]
+    freedom = summary.row_count - solution.rank
+    if freedom <= 0:
+        raise InputError(f"{summary.row_count} rows leave no degrees of freedom after rank {solution.rank}.")
+    variance = float(solution.residual_sums[number]) / freedom
+    inverse = solution.inverse_root @ solution.inverse_root.T
+    return CoefficientCovariance(variance * inverse, float(freedom), variance)
+
+
+def _covariance(
+    method: str,
+    summaries: Sequence[Summary],
+    combination: Combination,
+    features: tuple[str, ...],
+    target: str,
+    free_columns: int,
+) -> CoefficientCovariance:
+    counts = [summary.row_count for summary in summaries]
+    if method == "average":
+        moments = exact_moments(summaries, features, target, free_columns)
+        return average_covariance(moments, combination.weights, features)
+    columns = (*features, target)
+    if method == "partition":
+        return partition_covariance(moments_of_sketches(summaries, features, target, free_columns), combination.weights)
+    sketches = [read_summary(summary, columns, free_columns) for summary in summaries]
+    if method == "whole":
+        return whole_covariance(sketches, counts[0])
+    return stacked_covariance(stacked_fit(sketches, counts, summaries[0].kind), sketches, features)
+
+
+def _r_squared(
+    method: str, summaries: Sequence[Summary], features: tuple[str, ...], target: str, free_columns: int, noise: float
+) -> float | None:
+    """Return 1 − ℓ/(total sum of squares), both exact or both estimated from the sketches without bias."""
+    total = _residual_sum(summaries, features[:free_columns], target)
+    if METHODS[method].sketched:
+        # Sketches of the whole are k looks at the same rows: their mean counts the rows once.
+        looks = len(summaries) if method == "whole" else 1
+        size = sum(summary.matrix.shape[0] for summary in summaries)
+        total *= size / (size - free_columns) / looks
+        rows = sum(summary.row_count for summary in summaries) / looks
+        loss = noise * (rows - len(features))
+    else:
+        loss = _residual_sum(summaries, features, target)
+    return 1.0 - loss / total if total > 0 else None
+
+
+def _residual_sum(summaries: Sequence[Summary], features: tuple[str, ...], target: str) -> float:
+    """Return the residual sum of squares of the target on these features, from all summaries stacked."""
+    rows = np.vstack([summary.select((*features, target)) for summary in summaries])
+    if not features:
+        return float(rows[:, 0] @ rows[:, 0])
+    return float(solve_least_squares(rows, features).residual_sums[0])
