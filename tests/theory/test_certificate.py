@@ -167,3 +167,31 @@ def test_refusals() -> None:
         theory.partition_heterogeneity([(np.eye(3), np.ones(3))])
     with pytest.raises(InputError, match="pass one per fit"):
         theory.cochran_q(np.ones((2, 2)), [np.eye(2)])
+
+
+def test_short_sketches_are_told_the_size_that_is_safe() -> None:
+    # Three rows of a four-column sketch show rank 3 at most; the advice must be for four columns.
+    with pytest.raises(InputError, match=r"partition 0 is 3, .* rank \+ 1 = 5: use a sketch_size of at least 6"):
+        theory.sketch_moments([Z[:3] for Z in sketches_of("heterogeneous", 30)], COUNTS)
+
+
+def test_a_partition_without_information_is_harmless() -> None:
+    sketches = sketches_of("heterogeneous", 30)
+    sketches[1][:, :4] = 0.0
+    moments = theory.sketch_moments(sketches, COUNTS)
+    assert moments.ranks.tolist() == [4, 0, 4]
+    assert theory.certify_partition(moments).excess_loss > 0
+    assert theory.sketch_heterogeneity(moments).degrees_of_freedom == 4
+    fit = theory.stacked_fit(moments.sketches, COUNTS)
+    assert theory.certify_stacked(fit, moments.sketches).excess_loss > 0
+    assert theory.stacked_covariance(fit, moments.sketches).matrix.shape == (4, 4)
+
+
+def test_noise_free_data_has_no_excess_loss() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((3, 40, 2))
+    sketches = [np.column_stack([rows, rows @ np.ones(2)]) for rows in X]
+    moments = theory.sketch_moments(sketches, [500] * 3)
+    certificate = theory.certify_partition(moments)
+    assert certificate.excess_loss == pytest.approx(0, abs=1e-20)
+    assert certificate.standard_error == pytest.approx(0, abs=1e-20)

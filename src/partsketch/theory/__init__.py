@@ -51,7 +51,7 @@ from partsketch.theory.ridge import effective_dimension, ridge_penalty_from_sket
 from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
 from partsketch.theory.stacking import StackedFit, certify_stacked, stacked_covariance, stacked_fit
 from partsketch.theory.stacking_given_data import stacked_excess_loss_given_data
-from partsketch.theory.weights import inverse_variance_weights, partition_weights, sketch_weights
+from partsketch.theory.weights import average_weights, inverse_variance_weights, partition_weights, sketch_weights
 
 __all__ = [
     "CertificateEstimate",
@@ -63,6 +63,7 @@ __all__ = [
     "approximate_partition_excess_loss",
     "approximate_whole_excess_loss",
     "average_covariance",
+    "average_weights",
     "burg_divergence",
     "burg_divergence_matrix",
     "certify_partition",

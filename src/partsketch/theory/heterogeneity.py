@@ -121,11 +121,5 @@ def sketch_heterogeneity(moments: SketchMoments) -> Heterogeneity:
 
 def _precision_scales(moments: SketchMoments) -> FloatArray:
     """Factors that turn the root of A_i into a root of the precision of θ_i: Ĝ_i⁺ is a multiple of A_i⁺."""
-    inverse_scale = np.array(
-        [
-            np.sum(root**2) / np.sum(part.inverse_root**2)
-            for root, part in zip(moments.inverse_roots, moments.sketches, strict=True)
-        ]
-    )
     noise = moments.noise_variance * (1 + (moments.row_counts - moments.ranks) * moments.noise_factors)
-    return np.asarray(1 / np.sqrt(noise * inverse_scale))
+    return np.asarray(1 / np.sqrt(noise * moments.inverse_scales))

@@ -69,7 +69,7 @@ def sketched_ridge_penalty(penalty: float, effective_dimension: float, sketch_si
     return penalty * (1 - effective_dimension / sketch_size)
 
 
-def ridge_penalty_from_sketch(sketched_features: ArrayLike, penalty: float) -> float:
+def ridge_penalty_from_sketch(sketched_features: ArrayLike, penalty: float, free_columns: int = 0) -> float:
     """λ' from the sketch itself: the fixed point of `λ' = λ (1 − tr(A (A + λ'I)⁻¹)/m)`.
 
     The effective dimension of the sketch at λ' estimates that of the rows at λ, so no look at the data is needed.
@@ -80,6 +80,9 @@ def ridge_penalty_from_sketch(sketched_features: ArrayLike, penalty: float) -> f
         Feature part of a sketch scaled so that `E SᵀS` is the identity; `A` is its Gram matrix.
     penalty : float
         λ wanted on the rows.
+    free_columns : int
+        How many leading columns (the intercept) are not penalised: each counts as one dimension, and the others are
+        taken as what these leave of them.
 
     Returns
     -------
@@ -87,14 +90,18 @@ def ridge_penalty_from_sketch(sketched_features: ArrayLike, penalty: float) -> f
         λ' in (0, λ]; 0 when λ is 0.
     """
     require_non_negative("penalty", penalty)
-    values = _eigenvalues(sketched_features)
+    features = np.asarray(sketched_features, dtype=np.float64)
+    if free_columns:
+        basis = np.linalg.qr(features[:, :free_columns])[0]
+        features = features[:, free_columns:] - basis @ (basis.T @ features[:, free_columns:])
+    values = _eigenvalues(features)
     m = np.asarray(sketched_features).shape[0]
     require_count("sketch_size", m)
     if penalty == 0:
         return 0.0
 
     def excess(candidate: float) -> float:
-        return float(candidate - penalty * (1 - np.sum(values / (values + candidate)) / m))
+        return float(candidate - penalty * (1 - (free_columns + np.sum(values / (values + candidate))) / m))
 
     # At λ' = 0 a sketch with no more rows than its rank solves the equation trivially; the root meant lies above it.
     low = penalty * 1e-12

@@ -34,6 +34,8 @@ class SketchMoments:
         Estimates of ℓ_i.
     inverse_roots : list of arrays of shape (d, r_i)
         `H_i` with `H_i H_iᵀ` the estimate of `G_i⁺`.
+    inverse_scales : array of shape (k,)
+        What multiplies `A_i⁺` to give that estimate; `(m_i − r_i − 1)/m_i` for Gaussian sketches.
     noise_factors : array of shape (k,)
         `1/(m_i − r_i − 1)` for Gaussian sketches.
     sampling : array of shape (k,)
@@ -52,6 +54,7 @@ class SketchMoments:
     ranks: FloatArray
     losses: FloatArray
     inverse_roots: list[FloatArray]
+    inverse_scales: FloatArray
     noise_factors: FloatArray
     sampling: FloatArray
     traces: FloatArray
@@ -134,7 +137,9 @@ def sketch_moments(
     counts = np.asarray(row_counts, dtype=np.float64)
     rotations = np.array([rotation_rows(sketch, int(count)) for count in counts])
     for index, part in enumerate(parts):
-        require_sketch_size(part.row_count, part.rank, index)
+        # A sketch with no more rows than its rank does not show the rank of its partition: assume all columns.
+        rank = part.columns if part.rank == part.row_count else part.rank
+        require_sketch_size(part.row_count, rank, index)
     if counts.sum() <= ranks.sum():
         raise InputError(
             f"{counts.sum():g} rows leave nothing to estimate the noise from after ranks that sum to {ranks.sum():g}: "
@@ -145,8 +150,8 @@ def sketch_moments(
     shrink = np.where(finite, (rotations - ranks) / np.where(finite, rotations, 1.0), 1.0)
     widen = np.where(finite, np.where(finite, rotations, 1.0) / (rotations - ranks - 1), 1.0)
     losses = np.array([part.loss for part in parts]) * sizes / (sizes - ranks) * shrink
-    scales = np.sqrt((sizes - ranks - 1) / sizes * widen)
-    inverse_roots = [part.inverse_root * scale for part, scale in zip(parts, scales, strict=True)]
+    scales = (sizes - ranks - 1) / sizes * widen
+    inverse_roots = [part.inverse_root * np.sqrt(scale) for part, scale in zip(parts, scales, strict=True)]
     noise = [noise_factor(m, int(r), rotation) for m, r, rotation in zip(sizes, ranks, rotations, strict=True)]
     sampling = np.where(finite, (rotations - sizes) / np.where(finite, rotations - ranks, 1.0), 1.0)
     return SketchMoments(
@@ -156,6 +161,7 @@ def sketch_moments(
         ranks=ranks,
         losses=losses,
         inverse_roots=inverse_roots,
+        inverse_scales=scales,
         noise_factors=np.array(noise),
         sampling=np.maximum(sampling, 0.0),
         traces=_traces(parts, inverse_roots, ranks),

@@ -28,8 +28,8 @@ class StackedFit:
         Leverage `tr(A⁺A_i)` that each partition's sketch has in the stacked fit; they sum to the rank.
     ratios : array of shape (k,)
         `p_i/m_i`, times the sampling share of a finite rotation: sketch noise per unit of leverage.
-    openness : array of shape (k,)
-        One minus the mean leverage of a sketch row of each partition: how much of the Gram matrix its own fit hides.
+    counted : array of shape (k,)
+        Sketch rows that count, `m_i` less a share of one row.
     noise_variance : float
         Estimate of σ².
     row_count : int
@@ -39,9 +39,14 @@ class StackedFit:
     pooled: PartitionMoments
     shares: FloatArray
     ratios: FloatArray
-    openness: FloatArray
+    counted: FloatArray
     noise_variance: float
     row_count: int
+
+    @property
+    def openness(self) -> FloatArray:
+        """One minus the mean leverage of a sketch row of each partition: what its own fit leaves to be seen."""
+        return np.asarray(1 - self.shares / self.counted)
 
 
 def stacked_fit(
@@ -77,7 +82,8 @@ def stacked_fit(
     shares = np.array([np.sum((part.root @ pooled.inverse_root) ** 2) for part in parts])
     # One row's worth of leverage is lost to the fluctuations of A, shared out like the leverage itself: for a single
     # partition this turns m − r into the exact m − r − 1.
-    counted = sizes - shares / rank
+    counted = sizes - shares / max(rank, 1)
+    _require_openness(shares, counted)
     rotations = np.array([rotation_rows(sketch, int(count)) for count in counts])
     finite = np.isfinite(rotations)
     sampling = np.where(finite, 1 - sizes / np.where(finite, rotations, 1.0), 1.0)
@@ -87,20 +93,19 @@ def stacked_fit(
         pooled=pooled,
         shares=shares,
         ratios=counts / sizes * np.maximum(sampling, 0.0),
-        openness=_openness(shares, counted),
+        counted=counted,
         noise_variance=pooled.loss * shrink / residual_weight,
         row_count=int(total),
     )
 
 
-def _openness(shares: FloatArray, counted: FloatArray) -> FloatArray:
+def _require_openness(shares: FloatArray, counted: FloatArray) -> None:
     for index, (share, rows) in enumerate(zip(shares, counted, strict=True)):
         if share >= rows:
             raise InputError(
                 f"the stacked fit reproduces the sketch of partition {index} almost exactly, so nothing can be said of "
                 "its error: use a larger sketch_size there."
             )
-    return np.asarray(1 - shares / counted)
 
 
 def certify_stacked(fit: StackedFit, sketches: Sequence[PartitionMoments]) -> CertificateEstimate:
@@ -125,13 +130,12 @@ def certify_stacked(fit: StackedFit, sketches: Sequence[PartitionMoments]) -> Ce
     """
     rank, rows = fit.pooled.rank, fit.row_count
     loss = fit.noise_variance * (rows - rank)
-    counted = fit.shares / (1 - fit.openness)
     sizes = np.array([float(part.row_count) for part in sketches])
-    variances = loss / rows * fit.ratios * sizes / counted
+    variances = loss / rows * fit.ratios * sizes / fit.counted
     whitened = [part.root @ fit.pooled.inverse_root for part in sketches]
     noise = np.sum([v * product.T @ product for v, product in zip(variances, whitened, strict=True)], axis=0)
     overlaps = np.array([float(np.sum((product @ noise) * product)) for product in whitened])
-    terms = (overlaps - variances * fit.shares**2 / counted) / fit.openness**2
+    terms = (overlaps - variances * fit.shares**2 / fit.counted) / fit.openness**2
     excess = float(terms.sum())
     return CertificateEstimate(
         excess_loss=excess,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from partsketch.errors import InputError
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.excess_loss import sketch_terms
-from partsketch.theory.moments import PartitionLike, moments_of, require_full_rank, trace_products
+from partsketch.theory.moments import PartitionLike, moments_of, pooled_moments, require_full_rank, trace_products
 from partsketch.theory.sketch_moments import SketchMoments
 
 
@@ -34,6 +34,26 @@ def inverse_variance_weights(variances: ArrayLike) -> FloatArray:
         )
     inverse = terms.min() / terms
     return np.asarray(inverse / inverse.sum())
+
+
+def average_weights(partitions: Sequence[PartitionLike]) -> FloatArray:
+    """Weights that minimise the expected excess loss of the unsketched average: `v_i = tr(G G_i⁻¹)` (Claim 4.7).
+
+    Parameters
+    ----------
+    partitions : sequence of PartitionMoments or of pairs (X_i, y_i)
+        The data; every partition of full rank, since weighting would otherwise change the bias too.
+
+    Returns
+    -------
+    array of shape (k,)
+        Weights that sum to one.
+    """
+    moments = moments_of(partitions)
+    for index, part in enumerate(moments):
+        require_full_rank(part, index)
+    pooled = pooled_moments(moments)
+    return inverse_variance_weights([np.sum((pooled.root @ part.inverse_root) ** 2) for part in moments])
 
 
 def partition_weights(
