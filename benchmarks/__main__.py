@@ -1,0 +1,43 @@
+"""Command line: `python -m benchmarks [run|table]`; alone it does both."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+
+from benchmarks.runner import RESULTS, results_folder, run
+from benchmarks.tables import generated_parts, write_readme
+from benchmarks.workloads import WORKLOADS
+
+
+def main() -> None:
+    """Parse and act."""
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("--repeats", type=int, default=None, help="how often every contestant is started (default 3)")
+    options.add_argument("--quick", action="store_true", help="small sizes, one repeat, README left alone")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, parents=[options])
+    commands = parser.add_subparsers(dest="step")
+    run_parser = commands.add_parser("run", parents=[options], help="measure and save results as JSON")
+    run_parser.add_argument("workload", nargs="*", metavar="workload", help=", ".join(WORKLOADS))
+    commands.add_parser("table", help="write the tables of benchmarks/README.md from the saved results")
+    arguments = parser.parse_args()
+    if arguments.step == "table":
+        write_readme(RESULTS)
+        return
+    names = getattr(arguments, "workload", [])
+    if unknown := [name for name in names if name not in WORKLOADS]:
+        parser.error(f"unknown workload {unknown[0]!r}: choose from {', '.join(WORKLOADS)}")
+    repeats = arguments.repeats or (1 if arguments.quick else 3)
+    command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+    run(names, repeats, arguments.quick, command)
+    if arguments.step is None:
+        if arguments.quick:
+            for name, part in generated_parts(results_folder(quick=True)).items():
+                print(f"\n## {name}\n{part}")
+        else:
+            write_readme(RESULTS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""One file per contestant library; each imports its library only when it runs."""

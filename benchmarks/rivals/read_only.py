@@ -1,0 +1,30 @@
+"""The trivial baseline: read every column with pyarrow and do nothing. Nothing that uses pyarrow can be faster."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.problem import FloatArray
+
+
+def read_parquet(path: Path) -> FloatArray:
+    """Read in batches with pyarrow's own threads; the answer is the number of rows."""
+    import pyarrow.parquet as pq
+
+    return np.array([sum(batch.num_rows for batch in pq.ParquetFile(path).iter_batches())], dtype=np.float64)
+
+
+def read_parquet_two_threads(path: Path) -> FloatArray:
+    """Read in batches, each of two threads its own row groups."""
+    import pyarrow.parquet as pq
+
+    def work(first: int) -> int:
+        file = pq.ParquetFile(path)
+        groups = range(first, file.num_row_groups, 2)
+        return sum(batch.num_rows for batch in file.iter_batches(row_groups=groups, use_threads=False))
+
+    with ThreadPoolExecutor(2) as pool:
+        return np.array([sum(pool.map(work, range(2)))], dtype=np.float64)

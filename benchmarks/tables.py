@@ -1,0 +1,146 @@
+"""From saved results to the tables of README.md, and what they say: targets reached or not, and where others win."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.workloads import WORKLOADS
+
+README = Path(__file__).resolve().parent / "README.md"
+
+#: Errors below this are the rounding of the last few of sixteen digits; a difference there means nothing.
+_ROUNDING = 1e-12
+
+
+def write_readme(folder: Path) -> None:
+    """Replace the generated parts of README.md."""
+    text = README.read_text()
+    for name, part in generated_parts(folder).items():
+        pattern = rf"(<!-- begin generated: {name} -->\n).*?(<!-- end generated: {name} -->)"
+        match = re.search(pattern, text, flags=re.DOTALL)
+        if match is None:
+            raise ValueError(f"README.md has no place for {name}")
+        text = text[: match.start()] + match[1] + part + match[2] + text[match.end() :]
+    README.write_text(text)
+
+
+def generated_parts(folder: Path) -> dict[str, str]:
+    """Return the generated parts by name, from the results in a folder."""
+    results = {
+        name: json.loads((folder / f"{name}.json").read_text())
+        for name in WORKLOADS
+        if (folder / f"{name}.json").exists()
+    }
+    parts = {name: _workload(results[name]) if name in results else "\nNot run yet.\n\n" for name in WORKLOADS}
+    parts["targets"] = _targets(results)
+    parts["others-win"] = _others_win(results)
+    return parts
+
+
+def _workload(result: Mapping[str, Any]) -> str:
+    machine, versions = result["machine"], result["versions"]
+    before, after = result["load_before_and_after"]
+    lines = [""]
+    for case in result["cases"].values():
+        lines += [f"**{case['title']}**", "", *_case_rows(case), ""]
+    listed = ", ".join(f"{name} {number}" for name, number in versions.items())
+    lines += [
+        f"{result['date'][:10]}, `{result['command']}`, {result['repeats']} repeats; {machine['processor']}, "
+        f"{machine['cores']} cores, {machine['memory_bytes'] / 1e9:.0f} GB, {machine['system']}; load of the machine "
+        f"{before} before and {after} after; revision {result['revision']}; Python {machine['python']}, {listed}.",
+        "",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _case_rows(case: Mapping[str, Any]) -> Iterator[str]:
+    contestants = case["contestants"]
+    ours = contestants[case["main"]]
+    judged = any("forward_error" in entry for entry in contestants.values())
+    memory = "memory beyond the data" if case["in_memory"] else "peak memory"
+    head = ["contestant", "best s", "median s", "best, ours = 1", memory]
+    yield _row([*head, "relative error", "excess loss"] if judged else [*head, "squares kept"])
+    yield "|---|" + "---:|" * (len(head) + (1 if judged else 0))
+    columns = ("forward_error", "excess_loss") if judged else ("kept_squares",)
+    for name, entry in contestants.items():
+        label = f"**{entry['label']}**" if name == case["main"] else entry["label"]
+        if problem := _problem(entry):
+            yield _row([label, problem, *[""] * (len(head) - 2 + len(columns))])
+            continue
+        size = entry["extra_bytes"] if case["in_memory"] else entry["peak_bytes"]
+        ratio = entry["best_seconds"] / ours["best_seconds"] if "best_seconds" in ours else float("nan")
+        yield _row(
+            [
+                label,
+                f"{entry['best_seconds']:.3f}",
+                f"{entry['median_seconds']:.3f}",
+                f"{ratio:.2f}",
+                f"{size / 1e9:.2f} GB",
+                *(_number(column, entry.get(column)) for column in columns),
+            ]
+        )
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _problem(entry: Mapping[str, Any]) -> str:
+    if "not_applicable" in entry:
+        return f"N/A: {entry['not_applicable']}"
+    return f"failed: {entry['failed']}" if "failed" in entry else ""
+
+
+def _number(column: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3f}" if column == "kept_squares" else f"{value:.1e}"
+
+
+def _targets(results: Mapping[str, Any]) -> str:
+    lines = ["", "| target | measured | |", "|---|---:|---|"]
+    for name, result in results.items():
+        for target in WORKLOADS[name].targets:
+            figures = result["cases"][target.case]["contestants"]
+            try:
+                measured = target.form.format(target.measured(figures))
+                verdict = "reached" if target.reached(figures) else "**not reached**"
+            except (KeyError, ValueError):
+                measured, verdict = "", "not measured: a contestant failed"
+            lines.append(_row([target.sentence, measured, verdict]))
+    return "\n".join([*lines, "", ""])
+
+
+def _others_win(results: Mapping[str, Any]) -> str:
+    lines = [sentence for result in results.values() for case in result["cases"].values() for sentence in _wins(case)]
+    return "\n".join(["", *(lines or ["In no case."]), "", ""])
+
+
+def _wins(case: Mapping[str, Any]) -> Iterator[str]:
+    """Say where a rival is faster, more accurate or smaller than our main contestant."""
+    ours = case["contestants"][case["main"]]
+    if "best_seconds" not in ours:
+        yield f"- {case['title']}: partsketch failed."
+        return
+    size = "extra_bytes" if case["in_memory"] else "peak_bytes"
+    for entry in case["contestants"].values():
+        if entry["role"] != "rival" or "best_seconds" not in entry:
+            continue
+        found = []
+        if entry["best_seconds"] < ours["best_seconds"]:
+            times = ours["best_seconds"] / entry["best_seconds"]
+            found.append(
+                f"{times:.2f} times faster ({entry['best_seconds']:.3f} s against {ours['best_seconds']:.3f} s)"
+            )
+        if entry.get("forward_error", float("inf")) < ours.get("forward_error", 0.0):
+            pair = f"{entry['forward_error']:.1e} against {ours['forward_error']:.1e}"
+            remark = ", both within rounding" if ours["forward_error"] < _ROUNDING else ""
+            found.append(f"more accurate ({pair}{remark})")
+        if entry[size] < ours[size]:
+            found.append(f"less memory ({entry[size] / 1e9:.2f} GB against {ours[size] / 1e9:.2f} GB)")
+        if found:
+            yield f"- {case['title']}: {entry['label']} is better in this: {'; '.join(found)}."

@@ -1,0 +1,61 @@
+"""One contestant in a process of its own: warm up, run, report time, memory and answer on the last line of output."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.workloads import WORKLOADS
+
+#: Short runs are repeated in the same process until this many seconds have gone by.
+_BUDGET_SECONDS = 1.0
+_MOST_RUNS = 5
+
+
+def main(workload: str, case_name: str, contestant_name: str, quick: bool) -> None:
+    """Measure and print."""
+    case = next(case for case in WORKLOADS[workload].cases(quick) if case.name == case_name)
+    contestant = next(one for one in case.contestants if one.name == contestant_name)
+    begin = time.perf_counter()
+    contestant.run(contestant.prepare(case.load_small()))
+    warm_up = time.perf_counter() - begin
+    data = contestant.prepare(case.load())
+    _forget_peak()
+    before = _memory("VmRSS")
+    seconds: list[float] = []
+    peak = 0
+    answer = np.zeros(0)
+    while not seconds or (sum(seconds) < _BUDGET_SECONDS and len(seconds) < _MOST_RUNS):
+        begin = time.perf_counter()
+        answer = contestant.run(data)
+        seconds.append(time.perf_counter() - begin)
+        peak = peak or _memory("VmHWM")
+    report: dict[str, Any] = {
+        "seconds": seconds,
+        "warm_up_seconds": warm_up,
+        "peak_bytes": peak,
+        "before_bytes": before,
+        "figures": case.judge(np.asarray(answer)),
+    }
+    print(json.dumps(report))
+
+
+def _memory(field: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"/proc/self/status has no {field}")
+
+
+def _forget_peak() -> None:
+    """Start the peak anew, so that loading and warming up do not count."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] == "quick")

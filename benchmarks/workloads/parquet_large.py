@@ -1,0 +1,72 @@
+"""Exact least squares on a Parquet file of ten million rows: slower than reading it by how much, in how much memory?"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from benchmarks.problem import Problem
+from benchmarks.rivals import gram_baseline, intelex, ours, read_only
+from benchmarks.workloads.base import Case, Contestant, Figures, Target, Unavailable, Workload, fastest
+from benchmarks.workloads.judging import judge_fit
+
+
+def parquet_case(name: str, problem: Problem) -> Case:
+    """Return the case of a problem in a Parquet file."""
+
+    def make() -> None:
+        path = problem.parquet()
+        problem.small().parquet()
+        problem.reference()
+        with path.open("rb") as file:  # so that the page cache is warm for everyone
+            while file.read(1 << 24):
+                pass
+
+    return Case(
+        name=name,
+        title=f"{problem.rows:,} × {problem.width} in a Parquet file (snappy, row groups of a million)",
+        contestants=(
+            Contestant("read-only", "pyarrow: only reading", read_only.read_parquet, "baseline"),
+            Contestant(
+                "read-only-2", "pyarrow: only reading, two threads", read_only.read_parquet_two_threads, "baseline"
+            ),
+            Contestant("ours", 'partsketch: fit(path, method="exact")', ours.fit_parquet, "ours"),
+            Contestant("gram", "NumPy normal equations, twenty lines", gram_baseline.fit_parquet),
+            Contestant("gram-2", "NumPy normal equations, two reading threads", gram_baseline.fit_parquet_two_threads),
+            Contestant("intelex", "scikit-learn-intelex IncrementalLinearRegression", intelex.fit_parquet),
+        ),
+        make=make,
+        load=problem.parquet,
+        load_small=lambda: problem.small().parquet(),
+        judge=partial(judge_fit, problem),
+        main="ours",
+        in_memory=False,
+        absent=tuple(
+            Unavailable(key, label, "needs all rows in memory, more than once")
+            for key, label in (("scikit-learn", "scikit-learn LinearRegression"), ("lstsq", "numpy.linalg.lstsq"))
+        ),
+    )
+
+
+def _cases(quick: bool) -> tuple[Case, ...]:
+    return (parquet_case("file", Problem(1_000_000 if quick else 10_000_000, 54)),)
+
+
+def _throughput(figures: Figures) -> float:
+    return fastest(figures, "read-only", "read-only-2") / fastest(figures, "ours")
+
+
+def _against_gram(figures: Figures) -> float:
+    return fastest(figures, "gram", "gram-2") / fastest(figures, "ours")
+
+
+def _memory(figures: Figures) -> float:
+    return float(figures["ours"]["peak_bytes"]) / 1e9
+
+
+_TARGETS = (
+    Target("file", "At least 0.7 of the throughput of only reading", _throughput, 0.7),
+    Target("file", "Not slower than the quicker NumPy baseline", _against_gram, 1.0),
+    Target("file", "Peak memory of the process below 0.7 GB", _memory, 0.7, at_least=False),
+)
+
+WORKLOAD = Workload("parquet-large", "A large Parquet file", _cases, _TARGETS)
