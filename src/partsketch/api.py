@@ -27,6 +27,8 @@ def fit(
     sketch: str = "gaussian",
     sketch_size: int | None = None,
     fit_intercept: bool = True,
+    averaging: str = "equal",
+    alpha: float = 0.0,
     engine: Any = "local",
     random_state: Any = None,
     weights: str | None = None,
@@ -44,7 +46,8 @@ def fit(
         Name of the target column, or several.
     features
         Names of the feature columns; None takes all others.
-    method, n_partitions, partition_by, remainder, sketch, sketch_size, fit_intercept, engine, random_state
+    method, n_partitions, partition_by, remainder, sketch, sketch_size, fit_intercept, averaging, alpha, engine, \
+random_state
         As in `SketchedRegression`; partition_by may also be "file".
     weights
         Name of a column of sample weights.
@@ -75,6 +78,8 @@ def fit(
         sketch_size=sketch_size,
         fit_intercept=bool(fit_intercept),
         seed=seed_from(random_state),
+        averaging=averaging,
+        alpha=alpha,
     )
     runner = get_engine(engine)
     source = open_for_fit(data, target, features, options, weights, encode, missing)

@@ -8,17 +8,20 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from partsketch.combine import Combination
+from partsketch.combine import Combination, Regression
 from partsketch.errors import InputError
 from partsketch.options import METHODS
 from partsketch.summary import Summary
+from partsketch.summary_moments import exact_moments, moments_of_sketches, read_summary
 from partsketch.theory.certificate import CertificateEstimate, certify_partition, certify_whole
 from partsketch.theory.excess_loss import unsketched_average_excess_loss
 from partsketch.theory.heterogeneity import Heterogeneity, partition_heterogeneity, sketch_heterogeneity
 from partsketch.theory.moments import PartitionMoments, pooled_moments
-from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
 from partsketch.theory.stacking import certify_stacked, stacked_fit
+
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -79,48 +82,22 @@ def certify(
     method: str,
     summaries: Sequence[Summary],
     combination: Combination,
-    features: tuple[str, ...],
-    target: str,
-    free_columns: int,
-    penalty: float = 0.0,
+    regression: Regression,
+    number: int,
 ) -> Certificate:
-    """Return the certificate of one target's fit, from the summaries alone."""
-    if penalty > 0:
+    """Return the certificate of the fit of target `number`, from the summaries alone."""
+    if regression.penalty > 0:
         return _unavailable("a ridge fit is biased on purpose, and the theory covers least squares only")
+    target = regression.targets[number]
     try:
         if method == "exact":
-            return _of_exact(combination, summaries[0], summaries[0].columns.index(target) - len(features))
+            return _of_exact(combination, summaries[0], number)
         if method == "average":
-            return _of_average(exact_moments(summaries, features, target, free_columns), combination)
-        return _of_sketches(method, summaries, combination, features, target, free_columns)
+            partitions = exact_moments(summaries, regression.features, target, regression.free_columns)
+            return _of_average(partitions, combination.weights[:, number])
+        return _of_sketches(method, summaries, combination.weights[:, number], regression, target)
     except InputError as error:
         return _unavailable(str(error).rstrip("."))
-
-
-def exact_moments(
-    summaries: Sequence[Summary], features: tuple[str, ...], target: str, free_columns: int
-) -> list[PartitionMoments]:
-    """Return the moments of each partition from its exact summary."""
-    columns = (*features, target)
-    return [PartitionMoments(summary.select(columns), summary.row_count, free_columns) for summary in summaries]
-
-
-def moments_of_sketches(
-    summaries: Sequence[Summary], features: tuple[str, ...], target: str, free_columns: int
-) -> SketchMoments:
-    """Return unbiased estimates of the moments of each partition from its sketch."""
-    columns = (*features, target)
-    return sketch_moments(
-        [summary.select(columns) for summary in summaries],
-        [summary.row_count for summary in summaries],
-        sketch=summaries[0].kind,
-        free_columns=free_columns,
-    )
-
-
-def read_summary(summary: Summary, columns: tuple[str, ...], free_columns: int) -> PartitionMoments:
-    """Return the moments of a sketch itself."""
-    return read_sketch(summary.select(columns), free_columns=free_columns, source_rows=summary.row_count)
 
 
 def _of_exact(combination: Combination, summary: Summary, target: int) -> Certificate:
@@ -141,9 +118,8 @@ def _of_exact(combination: Combination, summary: Summary, target: int) -> Certif
     )
 
 
-def _of_average(partitions: list[PartitionMoments], combination: Combination) -> Certificate:
+def _of_average(partitions: list[PartitionMoments], weights: FloatArray) -> Certificate:
     pooled = pooled_moments(partitions)
-    weights = combination.weights
     excess = unsketched_average_excess_loss(partitions, weights)
     freedom = sum(part.row_count - part.rank for part in partitions)
     traces = [float(np.sum((pooled.root @ part.inverse_root) ** 2)) for part in partitions]
@@ -164,13 +140,9 @@ def _of_average(partitions: list[PartitionMoments], combination: Combination) ->
 
 
 def _of_sketches(
-    method: str,
-    summaries: Sequence[Summary],
-    combination: Combination,
-    features: tuple[str, ...],
-    target: str,
-    free_columns: int,
+    method: str, summaries: Sequence[Summary], weights: FloatArray, regression: Regression, target: str
 ) -> Certificate:
+    features, free_columns = regression.features, regression.free_columns
     subject = "The averaged fit" if METHODS[method].combines_by == "average" else "The stacked fit"
     heterogeneity = None
     if method == "whole":
@@ -185,7 +157,7 @@ def _of_sketches(
         moments = moments_of_sketches(summaries, features, target, free_columns)
         heterogeneity = _tested(lambda: sketch_heterogeneity(moments))
         if method == "partition":
-            estimate = certify_partition(moments, combination.weights)
+            estimate = certify_partition(moments, weights)
         else:
             counts = [summary.row_count for summary in summaries]
             estimate = certify_stacked(stacked_fit(moments.sketches, counts, summaries[0].kind), moments.sketches)

@@ -9,10 +9,37 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.solve import Solution, solve_least_squares
+from partsketch.sketches.base import get_sketch
+from partsketch.solve import Solution, solve_least_squares, solve_ridge
 from partsketch.summary import Summary
+from partsketch.summary_moments import exact_moments, moments_of_sketches
+from partsketch.theory.ridge import ridge_penalty_from_sketch
+from partsketch.theory.weights import average_weights, sketch_weights
 
 FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Which columns of the summaries are regressed on which, and how.
+
+    Attributes
+    ----------
+    features, targets
+        Column names.
+    free_columns
+        How many leading features (the intercept) are neither penalised nor counted in norms.
+    penalty
+        Ridge penalty on all rows together, λ in ‖Xa − y‖² + λ‖a‖²; zero is least squares.
+    averaging
+        "equal" weights, or "inverse_variance" weights that minimise the predicted excess loss.
+    """
+
+    features: tuple[str, ...]
+    targets: tuple[str, ...]
+    free_columns: int = 0
+    penalty: float = 0.0
+    averaging: str = "equal"
 
 
 @dataclass(frozen=True)
@@ -26,7 +53,7 @@ class Combination:
     solutions
         What was solved: one per summary when averaging, a single one when stacking.
     weights
-        Weights of the average; they sum to one.
+        Weights of the average, shape (solutions, targets); they sum to one over solutions.
     """
 
     coefficients: FloatArray
@@ -34,36 +61,57 @@ class Combination:
     weights: FloatArray
 
 
-def solve_summary(summary: Summary, features: tuple[str, ...], targets: tuple[str, ...], free_columns: int) -> Solution:
-    """Solve the least squares problem that a summary stands for."""
+def solve_summary(summary: Summary, regression: Regression, penalty: float = 0.0) -> Solution:
+    """Solve the regression that a summary stands for, with this penalty on its rows."""
+    matrix = summary.select(regression.features + regression.targets)
     # Rounding of sums over n rows grows like √n; a dependent column keeps a remainder of about that size.
     rounding = 10.0 * float(np.finfo(np.float64).eps) * float(np.sqrt(max(summary.row_count, 1)))
-    return solve_least_squares(
-        summary.select(features + targets),
-        features,
-        target_count=len(targets),
-        free_columns=free_columns,
-        extra_rounding=rounding,
-    )
+    shape = (len(regression.targets), regression.free_columns)
+    if penalty <= 0:
+        return solve_least_squares(matrix, regression.features, *shape, rounding)
+    if get_sketch(summary.kind).is_random:
+        # A sketched ridge fit shrinks too much; the smaller penalty makes it shrink like the fit to the rows.
+        penalty = ridge_penalty_from_sketch(matrix[:, : len(regression.features)], penalty, regression.free_columns)
+    return solve_ridge(matrix, regression.features, *shape, penalty)
 
 
-def combine_average(
-    summaries: Sequence[Summary], features: tuple[str, ...], targets: tuple[str, ...], free_columns: int
-) -> Combination:
-    """Solve every summary and average the solutions with equal weights."""
-    solutions = tuple(solve_summary(summary, features, targets, free_columns) for summary in summaries)
-    weights = np.full(len(solutions), 1.0 / len(solutions))
-    coefficients = sum(
-        (weight * solution.coefficients for weight, solution in zip(weights, solutions, strict=True)),
-        start=np.zeros((len(features), len(targets))),
+def combine_average(summaries: Sequence[Summary], regression: Regression, of_same_rows: bool) -> Combination:
+    """Solve every summary and average the solutions.
+
+    A partition that holds a part of the rows gets that part of a ridge penalty; summaries that are all of the same
+    rows each get the whole of it.
+    """
+    total = sum(summary.weight_sum for summary in summaries)
+    shares = [1.0 if of_same_rows else summary.weight_sum / total for summary in summaries]
+    solutions = tuple(
+        solve_summary(summary, regression, regression.penalty * share)
+        for summary, share in zip(summaries, shares, strict=True)
     )
+    weights = _weights(summaries, regression)
+    coefficients = np.zeros((len(regression.features), len(regression.targets)))
+    for weight, solution in zip(weights, solutions, strict=True):
+        coefficients += weight * solution.coefficients
     return Combination(coefficients, solutions, weights)
 
 
-def combine_stack(
-    summaries: Sequence[Summary], features: tuple[str, ...], targets: tuple[str, ...], free_columns: int
-) -> Combination:
+def _weights(summaries: Sequence[Summary], regression: Regression) -> FloatArray:
+    count = len(summaries)
+    if regression.averaging == "equal" or count == 1:
+        return np.full((count, len(regression.targets)), 1.0 / count)
+    columns = []
+    for target in regression.targets:
+        if get_sketch(summaries[0].kind).is_random:
+            moments = moments_of_sketches(summaries, regression.features, target, regression.free_columns)
+            columns.append(sketch_weights(moments))
+        else:
+            columns.append(
+                average_weights(exact_moments(summaries, regression.features, target, regression.free_columns))
+            )
+    return np.column_stack(columns)
+
+
+def combine_stack(summaries: Sequence[Summary], regression: Regression) -> Combination:
     """Stack all summaries and solve once."""
     stacked = reduce(Summary.stack, summaries)
-    solution = solve_summary(stacked, features, targets, free_columns)
-    return Combination(solution.coefficients, (solution,), np.ones(1))
+    solution = solve_summary(stacked, regression, regression.penalty)
+    return Combination(solution.coefficients, (solution,), np.ones((1, len(regression.targets))))

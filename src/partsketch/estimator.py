@@ -41,6 +41,12 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Rows of each sketch; None chooses four per column to estimate and records why.
     fit_intercept : bool, default=True
         Whether to estimate an intercept.
+    averaging : {"equal", "inverse_variance"}, default="equal"
+        Weights of the partitions in "average" and "partition": equal, or those that minimise the predicted excess
+        loss; the latter need the summaries themselves, not only each partition's coefficients.
+    alpha : float, default=0.0
+        Ridge penalty on all rows together, as in scikit-learn's `Ridge`; the intercept is not penalised. On sketches
+        it is scaled so that they shrink like the rows.
     engine : {"local"} or engine, default="local"
         Where summaries are made.
     random_state : int, numpy.random.Generator, RandomState or None, default=None
@@ -91,6 +97,8 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         sketch: str = "gaussian",
         sketch_size: int | None = None,
         fit_intercept: bool = True,
+        averaging: str = "equal",
+        alpha: float = 0.0,
         engine: Any = "local",
         random_state: Any = None,
     ) -> None:
@@ -101,6 +109,8 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.sketch = sketch
         self.sketch_size = sketch_size
         self.fit_intercept = fit_intercept
+        self.averaging = averaging
+        self.alpha = alpha
         self.engine = engine
         self.random_state = random_state
 
@@ -130,6 +140,8 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
             sketch_size=self.sketch_size,
             fit_intercept=bool(self.fit_intercept),
             seed=seed_from(self.random_state),
+            averaging=self.averaging,
+            alpha=self.alpha,
         )
         engine = get_engine(self.engine)
         labels, X = _split_partition_column(X, options.partition_column, required=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from partsketch.combine import Combination, combine_average, combine_stack
+from partsketch.combine import Combination, Regression, combine_average, combine_stack
 from partsketch.engines.base import Engine
 from partsketch.errors import InputError
 from partsketch.gathering import Gathered, gather
@@ -43,9 +43,11 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
     specification = SketchSpecification("triangular")
     if method.sketched:
         smallest = _smallest_partition(partitioning, source)
-        size, reasons["sketch_size"] = choose_sketch_size(options.sketch_size, len(features), smallest)
+        size, reasons["sketch_size"] = choose_sketch_size(
+            options.sketch_size, len(features), smallest, options.alpha > 0
+        )
         specification = SketchSpecification(options.sketch, size, options.seed)
-        if partitioning.bounds is not None and method.by_partition:
+        if partitioning.bounds is not None and method.by_partition and options.alpha == 0:
             sizes = [int(size) for size in np.diff(partitioning.bounds)]
             check_partition_sizes(sizes, partitioning.names, len(features), options.partition_by)
     else:
@@ -53,22 +55,38 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
             "a block of rows takes the fast Gram route while no variance inflation factor of a feature exceeds 10,000, "
             "and is divided by the triangular factor of the rows before it otherwise"
         )
+    if options.averaging == "inverse_variance":
+        reasons["averaging"] = (
+            "weights in inverse proportion to each partition's share of the predicted excess loss; "
+            f"every partition sends {'its sketch' if method.sketched else 'its factor'}, not its coefficients alone"
+        )
+    if options.alpha > 0:
+        reasons["alpha"] = f"ridge penalty {options.alpha:g} on all rows, shared among partitions by weight" + (
+            ", and reduced on sketches so that they shrink like the rows" if method.sketched else ""
+        )
     sketches = options.n_partitions if method.sketched and not method.by_partition else 1
     request = SummaryRequest(specification, partitioning, options.fit_intercept, sketches)
     # One thread for the small problems too: their rounding should not depend on the number of cores.
     with threadpool_limits(limits=1):
         gathered = gather(source, request, engine)
         _check_rows(gathered, partitioning, options, len(features))
-        combine = combine_stack if method.combines_by == "stack" else combine_average
-        combination = combine(gathered.summaries, features, source.target_names, int(options.fit_intercept))
-        model = build_model(source, options, engine.name, request, gathered, combination, left_out, reasons)
+        regression = Regression(
+            features, source.target_names, int(options.fit_intercept), float(options.alpha), options.averaging
+        )
+        if method.combines_by == "stack":
+            combination = combine_stack(gathered.summaries, regression)
+        else:
+            combination = combine_average(gathered.summaries, regression, of_same_rows=not method.by_partition)
+        model = build_model(source, options, engine.name, request, gathered, combination, regression, left_out, reasons)
     return Fit(model, gathered.summaries, combination)
 
 
-def choose_sketch_size(asked: int | None, columns: int, smallest_partition: int | None) -> tuple[int, str]:
+def choose_sketch_size(
+    asked: int | None, columns: int, smallest_partition: int | None, penalised: bool = False
+) -> tuple[int, str]:
     """Return the number of sketch rows and the reason for it; refuse sizes at which the error has no mean."""
     if asked is not None:
-        if asked <= columns + 1:
+        if asked <= columns + 1 and not penalised:
             raise InputError(
                 f"sketch_size={asked} is too small: with {columns} columns to estimate (intercept included) it must be "
                 f"at least {columns + 2}, and at least {columns + 4} for a finite variance."
@@ -126,7 +144,7 @@ def _check_rows(gathered: Gathered, partitioning: Partitioning, options: FitOpti
     if sum(gathered.weight_sums) <= 0:
         raise InputError("All sample weights are zero: at least one must be positive.")
     method = METHODS[options.method]
-    if method.sketched and method.by_partition:
+    if method.sketched and method.by_partition and options.alpha == 0:
         check_partition_sizes(list(gathered.row_counts), partitioning.names, columns, options.partition_by)
     for name, rows in zip(partitioning.names, gathered.row_counts, strict=True):
         if rows == 0:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.certificate import exact_moments, moments_of_sketches, read_summary
-from partsketch.combine import Combination
+from partsketch.combine import Combination, Regression
 from partsketch.errors import InputError
 from partsketch.options import METHODS
 from partsketch.solve import solve_least_squares
 from partsketch.summary import Summary
+from partsketch.summary_moments import exact_moments, moments_of_sketches, read_summary
 from partsketch.theory.covariance import (
     CoefficientCovariance,
     average_covariance,
@@ -92,29 +92,27 @@ def infer(
     method: str,
     summaries: Sequence[Summary],
     combination: Combination,
-    features: tuple[str, ...],
-    targets: tuple[str, ...],
+    regression: Regression,
     number: int,
-    free_columns: int,
-    penalty: float = 0.0,
 ) -> Inference:
     """Return what is known of the coefficients of target `number`."""
-    target = targets[number]
+    features, target, free_columns = regression.features, regression.targets[number], regression.free_columns
+    weights = combination.weights[:, number]
     estimated = METHODS[method].sketched
     spread: CoefficientCovariance | None = None
     if method in ("average", "partition") and len(combination.solutions) > 1:
         fits = np.stack([solution.coefficients[:, number] for solution in combination.solutions])
-        spread = spread_covariance(fits, combination.weights)
+        spread = spread_covariance(fits, weights)
     covariance: CoefficientCovariance | None = None
     reason = ""
-    if penalty > 0:
+    if regression.penalty > 0:
         reason = "a ridge fit is biased on purpose, and intervals around it would miss the true coefficients"
     else:
         try:
             if method == "exact":
                 covariance = _exact_covariance(combination, summaries[0], number)
             else:
-                covariance = _covariance(method, summaries, combination, features, target, free_columns)
+                covariance = _covariance(method, summaries, weights, features, target, free_columns)
         except InputError as error:
             reason = str(error).rstrip(".")
     noise = None if covariance is None else covariance.noise_variance
@@ -144,7 +142,7 @@ def _exact_covariance(combination: Combination, summary: Summary, number: int) -
 def _covariance(
     method: str,
     summaries: Sequence[Summary],
-    combination: Combination,
+    weights: FloatArray,
     features: tuple[str, ...],
     target: str,
     free_columns: int,
@@ -152,10 +150,10 @@ def _covariance(
     counts = [summary.row_count for summary in summaries]
     if method == "average":
         moments = exact_moments(summaries, features, target, free_columns)
-        return average_covariance(moments, combination.weights, features)
+        return average_covariance(moments, weights, features)
     columns = (*features, target)
     if method == "partition":
-        return partition_covariance(moments_of_sketches(summaries, features, target, free_columns), combination.weights)
+        return partition_covariance(moments_of_sketches(summaries, features, target, free_columns), weights)
     sketches = [read_summary(summary, columns, free_columns) for summary in summaries]
     if method == "whole":
         return whole_covariance(sketches, counts[0])

@@ -166,9 +166,7 @@ class Model:
         """Open data with the columns, and the encoding of text columns, that this model was fitted with."""
         from partsketch.sources import open_source
 
-        encoded = {f"{column}={level}" for column, levels in self.encoding.levels for level in levels}
-        plain = [name for name in self.feature_names if name not in encoded]
-        raw = [*plain, *(column for column, _ in self.encoding.levels)]
+        raw = self.encoding.source_columns(self.feature_names)
         source = open_source(data, features=raw, missing=missing, encoding=self.encoding)
         if source.feature_names != self.feature_names:
             raise InputError(f"The data give the features {source.feature_names}, the model has {self.feature_names}.")

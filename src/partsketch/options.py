@@ -55,6 +55,8 @@ class FitOptions:
     sketch_size: int | None
     fit_intercept: bool
     seed: int
+    averaging: str = "equal"
+    alpha: float = 0.0
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -70,6 +72,17 @@ class FitOptions:
             raise InputError(f"sketch is {self.sketch!r}: choose one of {_listed(kinds)}.")
         if self.sketch_size is not None and (not _is_count(self.sketch_size) or self.sketch_size < 1):
             raise InputError(f"sketch_size is {self.sketch_size!r}: give a whole number, or None to have one chosen.")
+
+        if self.averaging not in ("equal", "inverse_variance"):
+            raise InputError(f"averaging is {self.averaging!r}: choose 'equal' or 'inverse_variance'.")
+        if self.averaging != "equal" and self.method not in ("average", "partition"):
+            raise InputError(f"averaging={self.averaging!r} goes with the methods 'average' and 'partition' only.")
+        if not isinstance(self.alpha, numbers.Real) or not 0 <= self.alpha < float("inf"):
+            raise InputError(f"alpha is {self.alpha!r}: give a ridge penalty of at least 0.")
+        if self.averaging != "equal" and self.alpha > 0:
+            raise InputError(
+                "averaging='inverse_variance' goes with alpha=0: its variances are those of least squares."
+            )
 
     @property
     def partition_column(self) -> str | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from partsketch._version import __version__
 from partsketch.certificate import Certificate, certify
-from partsketch.combine import Combination
+from partsketch.combine import Combination, Regression
 from partsketch.gathering import Gathered
 from partsketch.inference import Inference, infer
 from partsketch.model import Model
@@ -19,7 +19,7 @@ from partsketch.options import METHODS, FitOptions
 from partsketch.record import PartitionRecord, Record
 from partsketch.sources.base import Source
 from partsketch.summarise import SummaryRequest
-from partsketch.wording import alias_warnings, constant_target_warnings, size_warning
+from partsketch.wording import alias_warnings, constant_target_warnings, size_warnings
 
 FloatArray = NDArray[np.float64]
 
@@ -31,6 +31,7 @@ def build_model(
     request: SummaryRequest,
     gathered: Gathered,
     combination: Combination,
+    regression: Regression,
     rows_left_out: int,
     reasons: dict[str, str],
 ) -> Model:
@@ -41,8 +42,8 @@ def build_model(
         names = tuple(f"sketch {number}" for number in range(len(gathered.summaries))) if method.sketched else ("all",)
     columns = combination.coefficients.shape[0]
     warnings: list[str] = []
-    if request.specification.size is not None and (warning := size_warning(request.specification.size, columns)):
-        warnings.append(warning)
+    if request.specification.size is not None and options.alpha == 0:
+        warnings += size_warnings(request.specification.size, columns)
     warnings += alias_warnings(combination.solutions, columns)
     warnings += constant_target_warnings(gathered.target_range, source.target_names)
     if gathered.rows_dropped:
@@ -73,7 +74,7 @@ def build_model(
     def intercept(coefficients: FloatArray) -> FloatArray:
         return coefficients[0] if first else np.zeros(len(source.target_names))
 
-    certificates, inferences = _judge(source, options, gathered, combination)
+    certificates, inferences = _judge(options, gathered, combination, regression)
     return Model(
         feature_names=source.feature_names,
         target_names=source.target_names,
@@ -89,16 +90,12 @@ def build_model(
 
 
 def _judge(
-    source: Source, options: FitOptions, gathered: Gathered, combination: Combination
+    options: FitOptions, gathered: Gathered, combination: Combination, regression: Regression
 ) -> tuple[tuple[Certificate, ...], tuple[Inference, ...]]:
     """Return a certificate and what is needed for inference, for every target."""
-    features = gathered.summaries[0].columns[: combination.coefficients.shape[0]]
-    common = (options.method, gathered.summaries, combination, features)
-    free = int(options.fit_intercept)
-    return (
-        tuple(certify(*common, target, free) for target in source.target_names),
-        tuple(infer(*common, source.target_names, number, free) for number in range(len(source.target_names))),
-    )
+    common = (options.method, gathered.summaries, combination, regression)
+    numbers = range(len(regression.targets))
+    return tuple(certify(*common, number) for number in numbers), tuple(infer(*common, number) for number in numbers)
 
 
 def _aliased_everywhere(combination: Combination) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -124,6 +121,7 @@ def _plain_options(options: FitOptions, engine_name: str) -> dict[str, Any]:
     values = asdict(options)
     values["n_partitions"] = int(options.n_partitions)
     values["sketch_size"] = None if options.sketch_size is None else int(options.sketch_size)
+    values["alpha"] = float(options.alpha)
     return {**values, "engine": engine_name}
 
 

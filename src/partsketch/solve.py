@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +108,22 @@ def solve_least_squares(
         aliased=aliased,
         inverse_root=inverse_root,
     )
+
+
+def solve_ridge(
+    matrix: FloatArray, names: tuple[str, ...], target_count: int, free_columns: int, penalty: float
+) -> Solution:
+    """Solve min ‖F a − t‖² + penalty ‖a‖², the first `free_columns` coefficients not penalised.
+
+    Solved as least squares with extra rows, never through the normal equations. Residual sums leave the penalty out;
+    rank and condition are those of the penalised problem.
+    """
+    width = matrix.shape[1] - target_count
+    extra = np.zeros((width - free_columns, matrix.shape[1]))
+    extra[:, free_columns:width] = np.sqrt(penalty) * np.eye(width - free_columns)
+    solution = solve_least_squares(np.vstack([matrix, extra]), names, target_count, free_columns)
+    residuals = matrix[:, width:] - matrix[:, :width] @ solution.coefficients
+    return replace(solution, residual_sums=np.einsum("ij,ij->j", residuals, residuals))
 
 
 def _null_space(row_space: FloatArray, scale: FloatArray) -> FloatArray:

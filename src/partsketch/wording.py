@@ -19,14 +19,14 @@ def listed(names: Sequence[str], most: int = 6) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
 
 
-def size_warning(size: int, columns: int) -> str | None:
+def size_warnings(size: int, columns: int) -> list[str]:
     """Warn of sketch sizes at which the loss has infinite variance."""
     if size > columns + 3:
-        return None
-    return (
+        return []
+    return [
         f"sketch_size={size} is at most {columns} columns + 3: the loss of such a fit has infinite variance, single "
         f"fits can be arbitrarily far off; use at least {columns + 4}."
-    )
+    ]
 
 
 def _alias_sentence(alias: Alias) -> str:

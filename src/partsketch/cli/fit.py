@@ -42,6 +42,14 @@ from partsketch.errors import InputError
 )
 @click.option("--sketch-size", "-m", type=int, help="Rows of each sketch; default: four per column.")
 @click.option("--no-intercept", is_flag=True, help="Do not estimate an intercept.")
+@click.option(
+    "--averaging",
+    type=click.Choice(["equal", "inverse_variance"]),
+    default="equal",
+    show_default=True,
+    help="Weights of the partitions' fits.",
+)
+@click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty on all rows together.")
 @click.option("--weights", help="Column of sample weights.")
 @click.option("--encode", is_flag=True, help="One-hot encode text columns.")
 @click.option(
@@ -69,6 +77,8 @@ def command(
     sketch: str,
     sketch_size: int | None,
     no_intercept: bool,
+    averaging: str,
+    alpha: float,
     weights: str | None,
     encode: bool,
     missing: Literal["error", "drop"],
@@ -99,6 +109,8 @@ def command(
         sketch_size=sketch_size,
         fit_intercept=not no_intercept,
         seed=seed_from(seed),
+        averaging=averaging,
+        alpha=alpha,
     )
     chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
 
@@ -120,7 +132,7 @@ def command(
         fit.model.save(model_path)
     exact = None
     if compare and method != "exact":
-        exact = timed(replace(options, method="exact"))
+        exact = timed(replace(options, method="exact", averaging="equal", alpha=0.0))
     for sentence in fit.model.record.warnings:
         click.echo(f"Warning: {sentence}", err=True)
     if as_json:
