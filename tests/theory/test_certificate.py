@@ -195,3 +195,27 @@ def test_noise_free_data_has_no_excess_loss() -> None:
     certificate = theory.certify_partition(moments)
     assert certificate.excess_loss == pytest.approx(0, abs=1e-20)
     assert certificate.standard_error == pytest.approx(0, abs=1e-20)
+
+
+def test_covariances_written_out() -> None:
+    sketches = sketches_of("heterogeneous", 30)
+    moments = theory.sketch_moments(sketches, COUNTS)
+    losses = np.array([np.linalg.lstsq(Z[:, :4], Z[:, 4])[1][0] for Z in sketches]) * 30 / 26
+    variance = losses.sum() / (sum(COUNTS) - 12)
+    inverses = [np.linalg.inv(Z[:, :4].T @ Z[:, :4]) * 25 / 30 for Z in sketches]
+    terms = [variance * (1 + (p - 4) / 25) * inverse for p, inverse in zip(COUNTS, inverses, strict=True)]
+    np.testing.assert_allclose(theory.partition_covariances(moments), terms)
+    covariance = theory.partition_covariance(moments, [0.5, 0.3, 0.2])
+    np.testing.assert_allclose(covariance.matrix, 0.25 * terms[0] + 0.09 * terms[1] + 0.04 * terms[2])
+    assert covariance.degrees_of_freedom == 3 * 26
+    whole = theory.whole_covariance(moments.sketches, 210)
+    grams = [Z[:, :4].T @ Z[:, :4] for Z in sketches]
+    loss = losses.mean()
+    expected = np.linalg.inv(sum(grams)) * 3 * 85 / 90 + 206 / (9 * 30) * sum(np.linalg.inv(A) for A in grams)
+    np.testing.assert_allclose(whole.matrix, loss / 206 * expected)
+    partitions = design("heterogeneous")
+    exact = theory.moments_of(partitions)
+    average = theory.average_covariance(exact, [0.5, 0.3, 0.2])
+    noise = sum(part.loss for part in exact) / (210 - 12)
+    squares = zip([0.25, 0.09, 0.04], partitions, strict=True)
+    np.testing.assert_allclose(average.matrix, noise * sum(s * np.linalg.inv(X.T @ X) for s, (X, _) in squares))
