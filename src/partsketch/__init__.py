@@ -10,6 +10,7 @@ from partsketch._version import __version__
 if TYPE_CHECKING:
     from partsketch import theory
     from partsketch.api import fit
+    from partsketch.certificate import Certificate
     from partsketch.engines.local import LocalEngine
     from partsketch.errors import InputError, PartsketchError, PartsketchWarning
     from partsketch.estimator import SketchedRegression
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from partsketch.summary import Summary
 
 __all__ = [
+    "Certificate",
     "InputError",
     "LocalEngine",
     "Model",
@@ -33,6 +35,7 @@ __all__ = [
 
 # Names are loaded when first used: the command line answers --help without importing scikit-learn or compiling.
 _HOMES = {
+    "Certificate": "certificate",
     "InputError": "errors",
     "LocalEngine": "engines.local",
     "Model": "model",

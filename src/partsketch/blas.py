@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 FloatArray = NDArray[np.float64]
 
@@ -50,6 +55,25 @@ def gram(columns: FloatArray) -> FloatArray:
         np.matmul(columns[half:], transposed, out=out[half:])
         return out
     return np.asarray(np.matmul(columns, columns.T))
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    # SciPy brings a BLAS of its own; it must be loaded before the libraries are looked for.
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_thread_each() -> AbstractContextManager[Any]:
+    """Limit the linear algebra libraries to one thread while in this context.
+
+    Workers already use every core, and sums must not depend on the number of cores. Finding the libraries takes
+    milliseconds, so it is done once.
+    """
+    limiter: AbstractContextManager[Any] = _thread_pools().limit(limits=1)
+    return limiter
 
 
 @cache

@@ -171,7 +171,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         single = np.ndim(y) == 1
         self.coef_ = fit.model.coefficients[:, 0] if single else fit.model.coefficients.T
         self.intercept_ = float(fit.model.intercept[0]) if single else fit.model.intercept
-        self.certificate_ = fit.model.certificates[0] if single else fit.model.certificates
+        self.certificate_: Any = fit.model.certificates[0] if single else fit.model.certificates
         parts = np.swapaxes(fit.model.partition_coefficients, 1, 2)
         self.partition_coef_ = parts[:, 0] if single else parts
         for sentence in fit.model.record.warnings:

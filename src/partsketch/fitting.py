@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from partsketch.blas import one_thread_each
 from partsketch.combine import Combination, Regression, combine_average, combine_stack
 from partsketch.engines.base import Engine
 from partsketch.errors import InputError
@@ -67,7 +67,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
     sketches = options.n_partitions if method.sketched and not method.by_partition else 1
     request = SummaryRequest(specification, partitioning, options.fit_intercept, sketches)
     # One thread for the small problems too: their rounding should not depend on the number of cores.
-    with threadpool_limits(limits=1):
+    with one_thread_each():
         gathered = gather(source, request, engine)
         _check_rows(gathered, partitioning, options, len(features))
         regression = Regression(

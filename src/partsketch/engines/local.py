@@ -8,8 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from threadpoolctl import threadpool_limits
-
+from partsketch.blas import one_thread_each
 from partsketch.errors import InputError
 from partsketch.report.progress import RowProgress
 from partsketch.sources.base import Source
@@ -64,8 +63,7 @@ class LocalEngine:
                 raise _StoppedError
             return summarise_rows(source, request, task, self._block_rows, after_block)
 
-        # One thread inside each worker: workers already use every core, and sums must not depend on the core count.
-        with RowProgress(total) as progress, threadpool_limits(limits=1), ThreadPoolExecutor(threads) as pool:
+        with RowProgress(total) as progress, one_thread_each(), ThreadPoolExecutor(threads) as pool:
             waiting: deque[Future[TaskResult]] = deque()
             remaining = iter(tasks)
             try:
