@@ -39,6 +39,9 @@ def test_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
             for line in text.splitlines():
                 if line.startswith("partsketch "):
                     run(["sh", "-c", line], tmp_path)
+                elif line.startswith("python examples/"):
+                    # Every script in examples/ is run by a test of its own.
+                    assert (ROOT / line.split()[1]).is_file()
                 else:
                     # The make targets are what continuous integration runs.
                     assert line.startswith("make "), f"{page.name}: a shell example that no test runs: {line}"
