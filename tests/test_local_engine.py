@@ -84,12 +84,12 @@ def test_the_error_of_the_earliest_rows_wins() -> None:
 
 
 def test_an_error_stops_the_other_workers() -> None:
-    """A thousand slow blocks wait behind the error: only those under way are finished."""
+    """The other worker has 256 slow blocks, 50 seconds of work, before it: it stops after the block it is at."""
     source = MadeUpRows(1000 * SEGMENT_ROWS, slow_until=1000 * SEGMENT_ROWS, fail_from=(10,))
     started = time.monotonic()
     with pytest.raises(InputError, match="row 10 "):
-        fit_source(source, options(), LocalEngine(2, block_rows=SEGMENT_ROWS // 8))
-    assert time.monotonic() - started < 20
+        fit_source(source, options(), LocalEngine(2, block_rows=SEGMENT_ROWS // 256))
+    assert time.monotonic() - started < 15
     assert not [thread for thread in threading.enumerate() if "ThreadPool" in thread.name]
 
 
@@ -147,18 +147,20 @@ SLOW_FIT = """
     print("started", flush=True)
     rows = 10_000 * 65536
     try:
-        fit_source(MadeUpRows(rows, slow_until=rows), options(), LocalEngine(2, 8192))
+        source = MadeUpRows(rows, slow_until=rows, random_access=sys.argv[1] == "shared")
+        fit_source(source, options(), LocalEngine(2, 256))
     except KeyboardInterrupt:
         print("stopped", flush=True)
         sys.exit(130)
 """
 
 
-def test_an_interrupt_stops_cleanly() -> None:
-    """SIGINT to a fit that would take hours: it ends within seconds, and no thread complains."""
+@pytest.mark.parametrize("access", ["shared", "sequential"])
+def test_an_interrupt_stops_cleanly(access: str) -> None:
+    """SIGINT to a fit whose every task would take a minute or hours: it ends in seconds, and no thread complains."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(SLOW_FIT)],
+        [sys.executable, "-c", textwrap.dedent(SLOW_FIT), access],
         cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
