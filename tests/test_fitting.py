@@ -195,18 +195,15 @@ def test_the_largest_number_of_partitions(data: st.DataObject, rows: int, column
     check_largest(rows, columns, data.draw(st.integers(1, rows)), method, "spread")
 
 
-@pytest.mark.xfail(reason="known bug: the message counts the rows left after dropping for the refused k")
 def test_the_largest_number_of_partitions_when_dropping() -> None:
     """29 rows, least 5 per partition: 5 partitions of 5 rows work, the message says 4."""
     check_largest(29, 2, 10, "partition", "drop")
 
 
-@pytest.mark.xfail(reason="known bug: more partitions than rows are refused with the number of rows as the largest")
 def test_the_largest_number_of_partitions_with_more_partitions_than_rows() -> None:
     check_largest(29, 2, 50, "partition", "spread")
 
 
-@pytest.mark.xfail(reason="known bug: IndexError, as there are no tasks")
 @pytest.mark.parametrize("method", ["exact", "whole"])
 def test_dropping_everything_is_refused_in_words(method: str) -> None:
     """Fewer rows than partitions with remainder='drop': no row is left."""
@@ -280,7 +277,6 @@ def test_the_first_bad_value_is_named(method: str, bad: float, word: str, block_
 
 
 @pytest.mark.parametrize("block_rows", [64, 10_000])
-@pytest.mark.xfail(reason="known bug: scattered partitions are searched one after the other, not row by row")
 def test_the_first_bad_value_is_named_when_shuffled(block_rows: int) -> None:
     X, y = data(1000)
     X[10:40, 1] = np.nan
@@ -342,7 +338,6 @@ def test_weights_of_one_change_nothing_and_scale_does_not_matter(method: str) ->
     np.testing.assert_allclose(fours.coef_, plain.coef_, rtol=1e-12)
 
 
-@pytest.mark.xfail(reason="questionable: a partition without weight enters the average with coefficients of zero")
 @pytest.mark.parametrize("method", ["average", "partition"])
 def test_a_partition_without_weight_is_refused(method: str) -> None:
     X, y = data()

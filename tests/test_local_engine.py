@@ -106,7 +106,6 @@ def test_thread_limits_are_restored() -> None:
     assert _threads() == before
 
 
-@pytest.mark.xfail(reason="known bug: two fits at once leave the BLAS libraries at one thread")
 @pytest.mark.skipif(usable_cores() < 2, reason="needs two cores, so that limits can differ")
 def test_thread_limits_are_restored_after_fits_side_by_side() -> None:
     """The second fit starts while the first runs and ends after it: both together must leave no limit behind."""

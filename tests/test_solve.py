@@ -126,7 +126,6 @@ def test_aliased_columns_are_named_with_those_they_depend_on() -> None:
     np.testing.assert_allclose(solution.coefficients[1:, 0], reference.coef_, rtol=0, atol=1e-12)
 
 
-@pytest.mark.xfail(reason="known bug: rounding of the null space gives zero columns about 1e-17 instead of 0")
 def test_a_zero_column_gets_exactly_zero() -> None:
     """The sentence that users read says that the coefficient is set to 0."""
     generator = np.random.default_rng(1)

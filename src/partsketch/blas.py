@@ -7,8 +7,9 @@ routines reached through their C addresses do not.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -66,14 +67,36 @@ def _thread_pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_thread_each() -> AbstractContextManager[Any]:
+class _Limit:
+    """The limit that all fits under way share: set by the first to come, lifted by the last to go."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.users = 0
+        self.limiter: Any = None
+
+
+_LIMIT = _Limit()
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
     """Limit the linear algebra libraries to one thread while in this context.
 
     Workers already use every core, and sums must not depend on the number of cores. Finding the libraries takes
-    milliseconds, so it is done once.
+    milliseconds, so it is done once. The limit belongs to the process: fits that run side by side share it.
     """
-    limiter: AbstractContextManager[Any] = _thread_pools().limit(limits=1)
-    return limiter
+    with _LIMIT.lock:
+        if _LIMIT.users == 0:
+            _LIMIT.limiter = _thread_pools().limit(limits=1)
+        _LIMIT.users += 1
+    try:
+        yield
+    finally:
+        with _LIMIT.lock:
+            _LIMIT.users -= 1
+            if _LIMIT.users == 0:
+                _LIMIT.limiter.restore_original_limits()
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from partsketch.engines.base import get_engine
 from partsketch.errors import InputError, PartsketchWarning
 from partsketch.fitting import fit_source
-from partsketch.options import FitOptions, seed_from
+from partsketch.options import RESERVED_PARTITIONS, FitOptions, seed_from
 from partsketch.report.summary_table import FitSummary
 from partsketch.sources.arrays import array_source
 from partsketch.sources.labelled import LabelledSource
@@ -144,6 +145,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
             alpha=self.alpha,
         )
         engine = get_engine(self.engine)
+        target = y
         labels, X = _split_partition_column(X, options.partition_column, required=True)
         # Finiteness of X is checked on the way, tile by tile, instead of in a pass of its own over memory.
         X, y = validate_data(
@@ -160,7 +162,8 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         names = getattr(self, "feature_names_in_", None)
-        source = array_source(X, y, sample_weight, None if names is None else [str(name) for name in names])
+        features = None if names is None else [str(name) for name in names]
+        source = array_source(X, y, sample_weight, features, _target_names(target, y, features or ()))
         if labels is not None:
             source = LabelledSource.from_values(source, labels)
         fit = fit_source(source, options, engine)
@@ -170,7 +173,9 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.sketch_size_ = fit.model.record.sketch_size
         single = np.ndim(y) == 1
         self.coef_ = fit.model.coefficients[:, 0] if single else fit.model.coefficients.T
-        self.intercept_ = float(fit.model.intercept[0]) if single else fit.model.intercept
+        # Without an intercept a plain 0.0, whatever the number of targets: scikit-learn's convention.
+        several = self.fit_intercept and not single
+        self.intercept_ = fit.model.intercept if several else float(fit.model.intercept[0])
         self.certificate_: Any = fit.model.certificates[0] if single else fit.model.certificates
         parts = np.swapaxes(fit.model.partition_coefficients, 1, 2)
         self.partition_coef_ = parts[:, 0] if single else parts
@@ -192,7 +197,8 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Predictions.
         """
         check_is_fitted(self)
-        partition_column = self.model_.record.options["partition_by"]
+        partition_by = self.model_.record.options["partition_by"]
+        partition_column = None if partition_by in RESERVED_PARTITIONS else partition_by
         _, X = _split_partition_column(X, partition_column, required=False)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)
@@ -237,6 +243,21 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _target_names(target: Any, values: NDArray[Any], features: Sequence[str]) -> list[str]:
+    """Return the targets' own names if they have any, else "y" or "y0", "y1", …; none that a feature has."""
+    count = 1 if values.ndim == 1 else values.shape[1]
+    own = getattr(target, "columns", None) if values.ndim == 2 else [getattr(target, "name", None)]
+    names = ["y"] if count == 1 else [f"y{number}" for number in range(count)]
+    if own is not None and len(own) == count and all(isinstance(name, str) and name for name in own):
+        names = [str(name) for name in own]
+    taken = set(features)
+    if taken.intersection(names) or len(set(names)) < count:
+        names = ["y"] if count == 1 else [f"y{number}" for number in range(count)]
+        while taken.intersection(names):
+            names = [f"{name}_" for name in names]
+    return names
 
 
 def _split_partition_column(X: Any, name: str | None, required: bool) -> tuple[NDArray[Any] | None, Any]:

@@ -36,6 +36,8 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
     features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
     if not features:
         raise InputError("There is nothing to fit: no features and no intercept.")
+    if options.fit_intercept and INTERCEPT in source.feature_names + source.target_names:
+        raise InputError(f"A column is called {INTERCEPT!r}, which names the intercept: rename it.")
     if not source.target_names:
         raise InputError("There is nothing to fit: no target.")
     source, partitioning, left_out = _partition(source, options)
@@ -47,9 +49,9 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
             options.sketch_size, len(features), smallest, options.alpha > 0
         )
         specification = SketchSpecification(options.sketch, size, options.seed)
-        if partitioning.bounds is not None and method.by_partition and options.alpha == 0:
+        if partitioning.bounds is not None and _checks_sizes(options):
             sizes = [int(size) for size in np.diff(partitioning.bounds)]
-            check_partition_sizes(sizes, partitioning.names, len(features), options.partition_by)
+            check_partition_sizes(sizes, partitioning.names, len(features), options.partition_by, sum(sizes) + left_out)
     else:
         reasons["route"] = (
             "a block of rows takes the fast Gram route while no variance inflation factor of a feature exceeds 10,000, "
@@ -115,10 +117,20 @@ def _partition(source: Source, options: FitOptions) -> tuple[Source, Partitionin
     left_out = 0
     if options.remainder == "drop":
         assert rows is not None
+        if options.n_partitions > rows and not _checks_sizes(options):
+            raise InputError(
+                f"n_partitions={options.n_partitions} with remainder='drop' would leave out all {rows} rows: give at "
+                f"most {rows}."
+            )
         left_out = rows % options.n_partitions
     if not method.by_partition:
         return source, single_partition(None if rows is None else rows - left_out), left_out
-    if options.partition_by == "order" and rows is not None and options.n_partitions > rows:
+    if (
+        options.partition_by == "order"
+        and rows is not None
+        and options.n_partitions > rows
+        and not _checks_sizes(options)
+    ):
         raise InputError(
             f"n_partitions={options.n_partitions} is larger than the number of rows, {rows}: give at most {rows}."
         )
@@ -143,9 +155,17 @@ def _check_rows(gathered: Gathered, partitioning: Partitioning, options: FitOpti
         raise InputError(f"There are no rows to fit: {why}.")
     if sum(gathered.weight_sums) <= 0:
         raise InputError("All sample weights are zero: at least one must be positive.")
-    method = METHODS[options.method]
-    if method.sketched and method.by_partition and options.alpha == 0:
-        check_partition_sizes(list(gathered.row_counts), partitioning.names, columns, options.partition_by)
-    for name, rows in zip(partitioning.names, gathered.row_counts, strict=True):
+    if _checks_sizes(options):
+        sizes = list(gathered.row_counts)
+        check_partition_sizes(sizes, partitioning.names, columns, options.partition_by, sum(sizes))
+    for name, rows, weight in zip(partitioning.names, gathered.row_counts, gathered.weight_sums, strict=True):
         if rows == 0:
             raise InputError(f"Partition {name!r} has no rows: use fewer partitions.")
+        if weight <= 0:
+            raise InputError(f"All sample weights of partition {name!r} are zero: leave its rows out.")
+
+
+def _checks_sizes(options: FitOptions) -> bool:
+    """Whether every partition must keep enough rows for a sketch; a ridge penalty makes do with fewer."""
+    method = METHODS[options.method]
+    return method.sketched and method.by_partition and options.alpha == 0

@@ -114,6 +114,7 @@ def _summaries(
                 stop=rows_seen if stop == UNKNOWN_END else stop,
                 size=matrix.shape[0],
                 seed=request.specification.seed,
+                contiguous=bounds is not None,
             )
             summaries.append(
                 Summary(

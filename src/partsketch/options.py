@@ -43,6 +43,10 @@ METHODS = {
 }
 
 
+#: Values of partition_by that do not name a column.
+RESERVED_PARTITIONS = ("order", "shuffle", "file")
+
+
 @dataclass(frozen=True)
 class FitOptions:
     """Options of a fit, in the names of the public interface; `seed` is never None here."""
@@ -87,7 +91,7 @@ class FitOptions:
     @property
     def partition_column(self) -> str | None:
         """Name of the column that defines the partitions, if one does."""
-        return None if self.partition_by in ("order", "shuffle", "file") else self.partition_by
+        return None if self.partition_by in RESERVED_PARTITIONS else self.partition_by
 
 
 def _is_count(value: Any) -> bool:

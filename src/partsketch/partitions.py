@@ -94,13 +94,14 @@ def make_partitioning(source: Source, partition_by: str, count: int, remainder: 
     return Partitioning(names=source.partition_values)
 
 
-def check_partition_sizes(sizes: list[int], names: tuple[str, ...], columns: int, partition_by: str) -> None:
-    """Refuse partitions with fewer rows than columns + 2, and say what would be possible."""
+def check_partition_sizes(
+    sizes: list[int], names: tuple[str, ...], columns: int, partition_by: str, total: int
+) -> None:
+    """Refuse partitions with fewer rows than columns + 2, and say what would be possible with all `total` rows."""
     least = columns + 2
     smallest = min(range(len(sizes)), key=lambda i: sizes[i])
     if sizes[smallest] >= least:
         return
-    total = sum(sizes)
     need = f"every partition must keep at least {least} rows ({columns} columns to estimate, plus 2)"
     if partition_by in ("order", "shuffle"):
         largest = total // least

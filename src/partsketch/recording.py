@@ -60,7 +60,7 @@ def build_model(
         rows_dropped=gathered.rows_dropped,
         rows_left_out=rows_left_out,
         rank=min(solution.rank for solution in combination.solutions),
-        condition=_finite_or_none(max(conditions)),
+        condition=_finite_or_none(max((c for c in conditions if np.isfinite(c)), default=np.nan)),
         tolerance=max(float(solution.tolerance) for solution in combination.solutions),
         aliased=_aliased_everywhere(combination),
         partitions=_partition_records(names, gathered, combination),

@@ -77,10 +77,8 @@ def solve_least_squares(
     width = matrix.shape[1] - target_count
     features, targets = matrix[:, :width], matrix[:, width:]
     norms = np.linalg.norm(features, axis=0)
-    # A column a hundred orders below the largest is zero to working precision; dividing by it would overflow.
-    scale = np.where(norms > norms.max(initial=0.0) * 1e-150, norms, 0.0)
-    scale = np.where(scale > 0, scale, 1.0)
-    scaled = np.where(norms > 0, features / scale, 0.0)
+    scale = np.where(norms > 0, norms, 1.0)
+    scaled = features / scale
     left, values, right = np.linalg.svd(scaled, full_matrices=False)
     largest = float(values[0]) if values.size else 0.0
     tolerance = max(matrix.shape) * np.finfo(np.float64).eps + extra_rounding
@@ -98,6 +96,7 @@ def solve_least_squares(
         coefficients = coefficients - correction @ coefficients[free_columns:]
         inverse_root = inverse_root - correction @ inverse_root[free_columns:]
         aliased = _find_aliases(scaled, names, width - rank, np.sqrt(tolerance))
+    coefficients[norms == 0] = 0.0
     condition = largest / float(values[rank - 1]) if rank else float("nan")
     return Solution(
         coefficients=coefficients,

@@ -87,6 +87,15 @@ class TaskResult:
     rows_seen: int
 
 
+class NotFiniteError(InputError):
+    """A value is missing or infinite."""
+
+    def __init__(self, column: str, row: int, value: float) -> None:
+        what = "NaN" if np.isnan(value) else "infinity"
+        super().__init__(f"Input contains {what}: column {column!r}, row {row} (counted from 0); remove or replace it.")
+        self.row = row
+
+
 class _Feeder:
     """Collects the rows of one segment of one partition into tiles and gives the tiles to the sketches."""
 
@@ -152,12 +161,7 @@ class _Feeder:
             raise InputError("Values are too large: their squares overflow; divide the columns by a constant.")
         position = int(np.argmin(finite.all(axis=0)))
         column = int(np.argmin(finite[:, position]))
-        value = tile[self._first + column, position]
-        what = "NaN" if np.isnan(value) else "infinity"
-        raise InputError(
-            f"Input contains {what}: column {self._names[column]!r}, row {rows[position]} (counted from 0); "
-            "remove or replace it."
-        )
+        raise NotFiniteError(self._names[column], int(rows[position]), float(tile[self._first + column, position]))
 
     def finish(self) -> Piece:
         self._flush()
@@ -179,8 +183,27 @@ def summarise_rows(
     """
     walk = _contiguous if request.partitioning.bounds is not None else _scattered
     tally = _Tally(after_block)
-    pieces = tuple(walk(source, request, tally.count(source.read(task.start, task.stop, block_rows))))
+    try:
+        pieces = tuple(walk(source, request, tally.count(source.read(task.start, task.stop, block_rows))))
+    except NotFiniteError as error:
+        # Rows of scattered partitions meet the check out of order: the message should name the first of them all.
+        if request.partitioning.bounds is None and source.replayable:
+            _raise_first(source, task.start, error.row + 1, block_rows)
+        raise
     return TaskResult(pieces, tally.dropped, tally.rows)
+
+
+def _raise_first(source: Source, start: int, stop: int, block_rows: int) -> None:
+    """Read rows in order and raise at the first value that is not finite."""
+    names = (*source.feature_names, *source.target_names)
+    for block in source.read(start, stop, block_rows):
+        values = np.empty((len(names), len(block)))
+        block.copy_into(values, 0, len(block))
+        finite = np.isfinite(values)
+        if not finite.all():
+            position = int(np.argmin(finite.all(axis=0)))
+            column = int(np.argmin(finite[:, position]))
+            raise NotFiniteError(names[column], int(block.row_numbers[position]), float(values[column, position]))
 
 
 @dataclass

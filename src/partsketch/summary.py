@@ -40,6 +40,8 @@ class Part:
         Rows of the summary that belong to this part.
     seed
         Seed of the sketch; None for exact summaries.
+    contiguous
+        Whether all rows of the range are in; False when only those of this stream's partition are.
     """
 
     origin: str
@@ -48,10 +50,12 @@ class Part:
     stop: int
     size: int
     seed: int | None
+    contiguous: bool = True
 
     def overlaps(self, other: Part) -> bool:
-        """Whether a row may be in both."""
-        return self.start < other.stop and other.start < self.stop
+        """Whether a row may be in both: the ranges overlap, and do not merely share rows out among partitions."""
+        apart = not self.contiguous and not other.contiguous and self.stream != other.stream
+        return self.start < other.stop and other.start < self.stop and not apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +115,10 @@ class Summary:
         for mine in self.parts:
             for theirs in other.parts:
                 same_numbers = (mine.seed, mine.stream) == (theirs.seed, theirs.stream)
-                if mine.origin == theirs.origin and mine.stream == theirs.stream and mine.overlaps(theirs):
+                if mine.origin == theirs.origin and mine.overlaps(theirs):
                     raise InputError(
                         f"Cannot stack: rows {max(mine.start, theirs.start)} to {min(mine.stop, theirs.stop)} of "
-                        f"partition {mine.stream} are in both summaries and would count twice."
+                        "the same data are in both summaries and would count twice."
                     )
                 if same_numbers and not exact:
                     raise InputError(

@@ -40,9 +40,9 @@ class LocalEngine:
     name = "local"
 
     def __init__(self, threads: int | None = None, block_rows: int = 32768) -> None:
-        if threads is not None and threads < 1:
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise InputError(f"threads is {threads}: give a whole number, at least 1.")
-        if block_rows < 1:
+        if not isinstance(block_rows, int) or block_rows < 1:
             raise InputError(f"block_rows is {block_rows}: give a whole number, at least 1.")
         self._threads = threads or usable_cores()
         self._block_rows = block_rows

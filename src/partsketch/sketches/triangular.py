@@ -30,6 +30,9 @@ _LARGEST_GROWTH = 16.0
 #: its own rounding, √ε times it, is below the rounding of the column.
 _LIFT = 1e-9
 
+#: Columns of a smaller norm have squares that lose digits by underflow: not for the plain Gram matrix.
+_SMALLEST_NORM = 1e-140
+
 #: Divisor of a column that has been zero so far; a first non-zero entry then looks huge and takes the Householder way.
 _ZERO_COLUMN_DIVISOR = 1e-100
 
@@ -71,7 +74,7 @@ class TriangularAccumulator(Accumulator):
         """Add a tile's Gram matrix if the sum stays well enough conditioned."""
         if self._gram is None or self._scale is None:
             norms = np.sqrt(np.diagonal(product))
-            if not norms.all() or not np.isfinite(1.0 / norms).all():
+            if norms.min() < _SMALLEST_NORM:
                 return False
             self._scale = 1.0 / norms
             candidate = product * np.outer(self._scale, self._scale)

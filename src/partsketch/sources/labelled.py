@@ -25,7 +25,8 @@ class LabelledSource:
     @classmethod
     def from_values(cls, source: Source, values: NDArray[Any]) -> LabelledSource:
         """Label rows with the rank of their value among the distinct values."""
-        missing = values != values if values.dtype.kind == "f" else np.array([value is None for value in values])
+        # Not a number differs from itself, also among texts; comparing does no harm to the others.
+        missing = np.array([value is None or value != value for value in values.tolist()], dtype=bool)
         if missing.any():
             raise InputError(f"The partition column has a missing value in row {int(np.argmax(missing))}: fill it in.")
         distinct, labels = np.unique(values, return_inverse=True)
