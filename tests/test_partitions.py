@@ -97,7 +97,7 @@ def test_the_largest_possible_number_of_partitions_is_named_and_true(n: int, k: 
     def check(count: int) -> None:
         bounds = order_partitions(n, count, "spread").bounds or ()
         sizes = np.diff(bounds).tolist()
-        check_partition_sizes(sizes, tuple(str(i) for i in range(count)), columns, "order")
+        check_partition_sizes(sizes, tuple(str(i) for i in range(count)), columns, "order", n)
 
     if n // k >= columns + 2:
         check(k)
@@ -117,4 +117,4 @@ def test_the_largest_possible_number_of_partitions_is_named_and_true(n: int, k: 
 
 def test_a_small_partition_is_named() -> None:
     with pytest.raises(InputError, match="'north' has 2 rows"):
-        check_partition_sizes([50, 2], ("south", "north"), 3, "site")
+        check_partition_sizes([50, 2], ("south", "north"), 3, "site", 52)
