@@ -71,6 +71,7 @@ def _run_case(workload: Workload, case: Case, repeats: int, quick: bool) -> dict
             figures = " ".join(f"{key}={value:.2g}" for key, value in report["figures"].items())
             print(
                 f"  {repeat + 1}/{repeats} {contestant.label}: {min(report['seconds']):.3f} s, "
+                f"cpu {min(report['cpu_seconds']):.3f} s, others {min(report['others_share']):.0%}, "
                 f"peak {report['peak_bytes'] / 1e9:.2f} GB {figures}",
                 flush=True,
             )
@@ -103,10 +104,14 @@ def _measure(workload: str, case: str, contestant: str, quick: bool) -> dict[str
 
 def _summary(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
     seconds = [second for report in reports for second in report["seconds"]]
+    others = [share for report in reports for share in report["others_share"]]
     return {
         "best_seconds": min(seconds),
+        "others_share_at_best": others[seconds.index(min(seconds))],
+        "best_cpu_seconds": min(second for report in reports for second in report["cpu_seconds"]),
         "median_seconds": statistics.median(seconds),
         "all_seconds": [report["seconds"] for report in reports],
+        "all_others_shares": [[round(share, 3) for share in report["others_share"]] for report in reports],
         "warm_up_seconds": min(report["warm_up_seconds"] for report in reports),
         "peak_bytes": max(report["peak_bytes"] for report in reports),
         "extra_bytes": max(max(0, report["peak_bytes"] - report["before_bytes"]) for report in reports),

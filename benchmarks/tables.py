@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.quiet import BUSY_SHARE
 from benchmarks.workloads import WORKLOADS
 
 README = Path(__file__).resolve().parent / "README.md"
@@ -62,7 +63,7 @@ def _case_rows(case: Mapping[str, Any]) -> Iterator[str]:
     ours = contestants[case["main"]]
     judged = any("forward_error" in entry for entry in contestants.values())
     memory = "memory beyond the data" if case["in_memory"] else "peak memory"
-    head = ["contestant", "best s", "median s", "best, ours = 1", memory]
+    head = ["contestant", "best s", "median s", "best, ours = 1", "processor s", "others", memory]
     yield _row([*head, "relative error", "excess loss"] if judged else [*head, "squares kept"])
     yield "|---|" + "---:|" * (len(head) + (1 if judged else 0))
     columns = ("forward_error", "excess_loss") if judged else ("kept_squares",)
@@ -79,6 +80,8 @@ def _case_rows(case: Mapping[str, Any]) -> Iterator[str]:
                 f"{entry['best_seconds']:.3f}",
                 f"{entry['median_seconds']:.3f}",
                 f"{ratio:.2f}",
+                f"{entry['best_cpu_seconds']:.2f}",
+                f"{entry['others_share_at_best']:.0%}",
                 f"{size / 1e9:.2f} GB",
                 *(_number(column, entry.get(column)) for column in columns),
             ]
@@ -109,10 +112,17 @@ def _targets(results: Mapping[str, Any]) -> str:
             try:
                 measured = target.form.format(target.measured(figures))
                 verdict = "reached" if target.reached(figures) else "**not reached**"
+                if _busy(figures):
+                    verdict += ", but others were using the machine"
             except (KeyError, ValueError):
                 measured, verdict = "", "not measured: a contestant failed"
             lines.append(_row([target.sentence, measured, verdict]))
     return "\n".join([*lines, "", ""])
+
+
+def _busy(figures: Mapping[str, Any]) -> bool:
+    """Tell whether a contestant never had the machine to itself, so that comparing times is doubtful."""
+    return any(entry.get("others_share_at_best", 0.0) > 2 * BUSY_SHARE for entry in figures.values())
 
 
 def _others_win(results: Mapping[str, Any]) -> str:
