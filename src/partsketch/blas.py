@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 #: Below this many columns a general product is quicker than the symmetric one, which then works in tiny strips.
-_SYMMETRIC_PRODUCT_FROM = 32
+SYMMETRIC_PRODUCT_FROM = 32
 
 
 def tile_rows_for(width: int) -> int:
@@ -42,12 +42,12 @@ def tile_rows_for(width: int) -> int:
 
 def padded_width(width: int) -> int:
     """Round a number of columns up to whole vector registers (eight doubles): products are a quarter faster."""
-    return width if width < _SYMMETRIC_PRODUCT_FROM else -(-width // 8) * 8
+    return width if width < SYMMETRIC_PRODUCT_FROM else -(-width // 8) * 8
 
 
 def gram(columns: FloatArray) -> FloatArray:
-    """Return Z Zᵀ for Z of shape (columns, rows) with unit stride along rows."""
-    if columns.shape[0] < _SYMMETRIC_PRODUCT_FROM:
+    """Return Z Zᵀ for Z of shape (columns, rows), contiguous along either."""
+    if columns.shape[0] < SYMMETRIC_PRODUCT_FROM:
         # A distinct array object of the same memory would still be recognised as the same operand: use two strips.
         half = (columns.shape[0] + 1) // 2
         out = np.empty((columns.shape[0], columns.shape[0]))

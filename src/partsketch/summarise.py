@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from partsketch.blas import padded_width, tile_rows_for
+from partsketch.blas import SYMMETRIC_PRODUCT_FROM, padded_width, tile_rows_for
 from partsketch.errors import InputError
 from partsketch.partitions import Partitioning
 from partsketch.sketches.base import FloatArray, IntArray, SketchSpecification, get_sketch
@@ -104,8 +104,12 @@ class _Feeder:
         self._first = int(request.fit_intercept)
         self._width = self._first + len(self._names)
         self._partition, self._segment = partition, segment
-        tile_rows = tile_rows_for(padded_width(self._width))
-        self._tile = np.zeros((padded_width(self._width), tile_rows))
+        padded = padded_width(self._width)
+        tile_rows = tile_rows_for(padded)
+        # Rows that lie one after another in memory are copied as they are; products have the same bits either way,
+        # except for few columns, where other kernels are at work.
+        by_rows = padded >= SYMMETRIC_PRODUCT_FROM and getattr(source, "row_major", False)
+        self._tile = np.zeros((tile_rows, padded)).T if by_rows else np.zeros((padded, tile_rows))
         self._row_numbers = np.empty(tile_rows, dtype=np.int64)
         self._weights = np.ones(tile_rows)
         self._filled = 0

@@ -58,16 +58,19 @@ def _philox(x0, x1, x2, x3, key0, key1):  # type: ignore[no-untyped-def]
 
 
 @_inlined
-def _negative_log(word):  # type: ignore[no-untyped-def]
-    """Return −log((word + 1/2) / 2³²) for a 32-bit word."""
+def _split(word):  # type: ignore[no-untyped-def]
+    """Return exponent e and fraction f with (word + 1/2)/2³² = 2^(e − 32) (1 + f), 1 + f in [√½, √2)."""
     value = np.float64(np.int64(word)) + 0.5
-    bits = np.float64(value).view(np.int64)
-    # Shift the binade so that the mantissa lies in [√½, √2): the polynomial is centred on one.
-    bits = bits + np.int64(0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
+    # Shift the binade so that the mantissa lies around one, where the polynomial of the logarithm is centred.
+    bits = np.float64(value).view(np.int64) + np.int64(0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
     exponent = np.float64((bits >> np.int64(52)) - np.int64(1023))
     bits = (bits & np.int64(0x000FFFFFFFFFFFFF)) + np.int64(0x3FE6A09E667F3BCD)
-    fraction = np.int64(bits).view(np.float64) - 1.0
-    s = fraction / (2.0 + fraction)
+    return exponent, np.int64(bits).view(np.float64) - 1.0
+
+
+@_inlined
+def _join(exponent, fraction, s):  # type: ignore[no-untyped-def]
+    """Return −log of what `_split` split, given s = f/(2 + f)."""
     z = s * s
     tail = z * (
         0.6666666666666735130
@@ -88,6 +91,19 @@ def _negative_log(word):  # type: ignore[no-untyped-def]
     half_square = 0.5 * fraction * fraction
     log_mantissa = fraction - (half_square - s * (half_square + tail))
     return (32.0 - exponent) * 0.6931471805599453094 - log_mantissa
+
+
+@_inlined
+def _negative_logs(first, second):  # type: ignore[no-untyped-def]
+    """Return −log((word + 1/2)/2³²) of two 32-bit words, with one division between them: divisions are slow."""
+    exponent0, fraction0 = _split(first)
+    exponent1, fraction1 = _split(second)
+    denominator0, denominator1 = 2.0 + fraction0, 2.0 + fraction1
+    inverse = 1.0 / (denominator0 * denominator1)
+    return (
+        _join(exponent0, fraction0, fraction0 * (denominator1 * inverse)),
+        _join(exponent1, fraction1, fraction1 * (denominator0 * inverse)),
+    )
 
 
 @_inlined
@@ -141,8 +157,9 @@ def _sine_cosine(word):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _fill_normals(key0, key1, stream, rows, first_group, scale, out):  # type: ignore[no-untyped-def]
+    doubled = 2.0 * scale * scale
     for group in range(out.shape[0] // 4):
-        x2_start = np.uint64(first_group + group)
+        x2_start = np.uint64(first_group + group) & _LOW
         row0 = out[4 * group]
         row1 = out[4 * group + 1]
         row2 = out[4 * group + 2]
@@ -150,11 +167,12 @@ def _fill_normals(key0, key1, stream, rows, first_group, scale, out):  # type: i
         for r in range(rows.shape[0]):
             row = np.uint64(rows[r])
             x0, x1, x2, x3 = _philox(row & _LOW, row >> _32, x2_start, stream, key0, key1)
-            radius = np.sqrt(2.0 * _negative_log(x0)) * scale
+            negative_log0, negative_log1 = _negative_logs(x0, x2)
+            radius = np.sqrt(negative_log0 * doubled)
             sine, cosine = _sine_cosine(x1)
             row0[r] = radius * cosine
             row1[r] = radius * sine
-            radius = np.sqrt(2.0 * _negative_log(x2)) * scale
+            radius = np.sqrt(negative_log1 * doubled)
             sine, cosine = _sine_cosine(x3)
             row2[r] = radius * cosine
             row3[r] = radius * sine

@@ -29,7 +29,9 @@ class GaussianAccumulator(Accumulator):
         self._key = _key(specification.seed)
         self._stream = stream
         self._scale = 1.0 / np.sqrt(specification.size)
-        self._total = np.zeros((specification.size, width))
+        self._width = width
+        # The padding of a tile is zero; products of whole vector registers are quicker than narrower ones.
+        self._total = np.zeros((specification.size, padded_width(width)))
         tile_rows = tile_rows_for(padded_width(width))
         strip = max(COLUMNS_PER_COUNTER, _STRIP_NUMBERS // tile_rows // COLUMNS_PER_COUNTER * COLUMNS_PER_COUNTER)
         padded_size = -(-self._size // COLUMNS_PER_COUNTER) * COLUMNS_PER_COUNTER
@@ -39,7 +41,7 @@ class GaussianAccumulator(Accumulator):
     def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
         """Add the product of this tile."""
         rows = tile.shape[1]
-        transposed = tile[: self._total.shape[1]].T
+        transposed = tile.T
         product = np.empty_like(self._total)
         for first in range(0, self._size, self._strip):
             count = min(self._strip, self._size - first)
@@ -54,7 +56,7 @@ class GaussianAccumulator(Accumulator):
 
     def finish(self) -> FloatArray:
         """Return S A."""
-        return self._total
+        return np.ascontiguousarray(self._total[:, : self._width])
 
 
 class GaussianSketch(Sketch):

@@ -38,6 +38,11 @@ class ArraySource:
         return int(self.features.shape[0])
 
     @property
+    def row_major(self) -> bool:
+        """Whether the features of a row lie one after another in memory."""
+        return bool(self.features.flags.c_contiguous)
+
+    @property
     def has_weights(self) -> bool:
         """Whether blocks carry weights."""
         return self.weights is not None
