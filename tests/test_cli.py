@@ -54,6 +54,13 @@ def test_fit_prints_both_methods_and_the_loss(data: Path, capsys: pytest.Capture
         assert word in output
 
 
+def test_summary_adds_standard_errors(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(["fit", str(data), "--target", "y", "--seed", "1", "--summary"]) == 0
+    output = capsys.readouterr().out
+    for word in ("std err", "P>|t|", "R-squared", "expected to lose"):
+        assert word in output
+
+
 def test_fit_as_json_has_model_and_comparison(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(["fit", str(data), "--target", "y", "--seed", "1", "--method", "stack", "--json"]) == 0
     values = json.loads(capsys.readouterr().out)

@@ -65,6 +65,7 @@ from partsketch.errors import InputError
 @click.option(
     "--compare/--no-compare", default=True, show_default=True, help="Fit exact least squares too and show the loss."
 )
+@click.option("--summary", "with_summary", is_flag=True, help="Print standard errors, tests and intervals too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     data: tuple[str, ...],
@@ -86,6 +87,7 @@ def command(
     seed: int | None,
     model_path: Path | None,
     compare: bool,
+    with_summary: bool,
     as_json: bool,
 ) -> None:
     """Fit a linear model to DATA: files, folders or globs of Parquet, CSV, Feather or .npy."""
@@ -139,4 +141,4 @@ def command(
         values = {"model": fit.model.to_dict(), "seconds": seconds, "comparison": comparison_values(fit, exact)}
         click.echo(json.dumps(values, ensure_ascii=False))
     else:
-        print_fit(fit, seconds, exact, model_path)
+        print_fit(fit, seconds, exact, model_path, with_summary)

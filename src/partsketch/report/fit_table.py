@@ -31,8 +31,17 @@ def comparison_values(fit: Fit, exact: tuple[Fit, float] | None) -> dict[str, An
     }
 
 
-def print_fit(fit: Fit, seconds: float, exact: tuple[Fit, float] | None, model_path: Path | None = None) -> None:
-    """Print coefficients of the fit and of exact least squares, the loss, the time, and what was decided."""
+def print_fit(
+    fit: Fit,
+    seconds: float,
+    exact: tuple[Fit, float] | None,
+    model_path: Path | None = None,
+    with_summary: bool = False,
+) -> None:
+    """Print coefficients of the fit and of exact least squares, the loss, the time, and what was decided.
+
+    With `with_summary`, the table of standard errors, tests and intervals follows.
+    """
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
@@ -40,7 +49,10 @@ def print_fit(fit: Fit, seconds: float, exact: tuple[Fit, float] | None, model_p
         console.print(_coefficient_table(fit, exact, target))
         console.print()
     for line in _facts(fit, seconds, exact):
-        console.print(line)
+        console.print(line, markup=False)
+    if with_summary:
+        console.print()
+        console.print(fit.model.summary(), markup=False)
     if model_path is not None:
         console.print(f"model written to {model_path}", markup=False)
 
@@ -83,6 +95,10 @@ def _facts(fit: Fit, seconds: float, exact: tuple[Fit, float] | None) -> list[st
         f"{fit.model.method}: {method.description}",
         f"{record.row_count:,} rows{parts if method.by_partition or method.sketched else ''}{size}",
         f"rank {record.rank} of {len(fit.combination.coefficients)}{condition}",
+    ]
+    lines += [
+        certificate.sentence if len(fit.model.target_names) == 1 else f"{name}: {certificate.sentence}"
+        for name, certificate in zip(fit.model.target_names, fit.model.certificates, strict=True)
     ]
     if exact is None:
         return [*lines, f"time {seconds:.3g} s"]

@@ -33,7 +33,7 @@ class CoefficientRow:
     upper: float | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FitSummary:
     """A fit as a table: print it, or take `to_dict` or `to_frame` for code.
 
@@ -111,6 +111,9 @@ class FitSummary:
         text = io.StringIO()
         Console(file=text, width=_WIDTH, no_color=True, highlight=False, markup=False).print(self)
         return text.getvalue().rstrip("\n")
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
         import html
