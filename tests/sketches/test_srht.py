@@ -29,6 +29,14 @@ def test_transform_is_the_product_with_the_hadamard_matrix(rows: int) -> None:
     assert np.array_equal(matrix, before)
 
 
+def test_tall_matrices_are_transformed_in_stages() -> None:
+    """2¹⁵ rows of 5 columns do not fit the cache; checked against the Kronecker product of two small transforms."""
+    matrix = np.random.default_rng(0).normal(size=(2**15, 5))
+    inside = np.einsum("ab,cbd->cad", hadamard(256), matrix.reshape(128, 256, 5))
+    expected = np.einsum("ab,bcd->acd", hadamard(128), inside).reshape(2**15, 5)
+    np.testing.assert_allclose(fast_walsh_hadamard(matrix), expected, rtol=0, atol=1e-9)
+
+
 @settings(max_examples=30)
 @given(rows=st.integers(1, 300), seed=st.integers(0, 2**64 - 1), stream=st.integers(0, 1000), data=st.data())
 def test_fast_route_is_the_product_with_the_matrix(rows: int, seed: int, stream: int, data: st.DataObject) -> None:

@@ -96,6 +96,29 @@ def _average(designs: list[Row], name: str, k: int, settings: DesignSettings) ->
     }
 
 
+def data_divergence_experiment(data: DataSet, counts: tuple[int, ...]) -> Tables:
+    """Return D and BD of real partitions of full rank, in default and in shuffled order, for every k."""
+    rows: list[Row] = []
+    with one_thread_each():
+        for order, chosen in (("default", data), ("shuffled", data.shuffled())):
+            for k, parts in simulate.partition_factors(chosen.X, chosen.y, counts, "drop").items():
+                d = parts[0].columns
+                if min(part.rank for part in parts) < d:
+                    continue
+                n = sum(part.row_count for part in parts)
+                row: Row = {
+                    "data_set": data.name,
+                    "order": order,
+                    "k": k,
+                    "d": d,
+                    "divergence": theory.divergence(parts),
+                }
+                burg = theory.burg_divergence(parts) if k <= 40 else None
+                expected = theory.gaussian_design_divergence(n, d, k)
+                rows.append({**row, "burg_divergence": burg, "expected_gaussian": expected})
+    return {"data": rows}
+
+
 def heat_map_experiment(data: DataSet, k: int) -> Tables:
     """Return D_ij/r_j of all pairs of k partitions in the rows' order, r_j the rank of partition j.
 

@@ -12,6 +12,7 @@ from partsketch.blas import one_thread_each
 from partsketch.errors import InputError
 from partsketch.paper.data_sets import DataSet
 from partsketch.paper.explicit_sketches import (
+    Columns,
     FloatArray,
     excess_losses,
     gaussian_sketches,
@@ -50,7 +51,7 @@ def excess_loss_experiment(data: DataSet, settings: ExcessLossSettings) -> Table
         "curves" (one row per k), "draws" (one per draw) and "summaries" (mean, median, quartiles per estimator and k).
     """
     with one_thread_each():
-        columns = np.ascontiguousarray(np.column_stack([data.X, data.y]).T)
+        columns = Columns.of(data.X, data.y)
         parts = simulate.partition_factors(data.X, data.y, settings.partition_counts, "drop")
         pooled = {k: theory.pooled_moments(moments) for k, moments in parts.items()}
         curves = [_curve(data, k, parts[k], pooled[k], settings.sketch_size) for k in settings.partition_counts]
@@ -101,7 +102,7 @@ def _curve(data: DataSet, k: int, parts: list[PartitionMoments], pooled: Partiti
 
 
 def _partition_draws(
-    columns: FloatArray, parts: list[PartitionMoments], pooled: PartitionMoments, settings: ExcessLossSettings
+    columns: Columns, parts: list[PartitionMoments], pooled: PartitionMoments, settings: ExcessLossSettings
 ) -> tuple[FloatArray, FloatArray]:
     """θ̄ and the stacked fit of the very same sketches."""
     k, rows = len(parts), parts[0].row_count
@@ -127,7 +128,7 @@ def _partition_draws(
 
 
 def _whole_draws(
-    columns: FloatArray, pooled: dict[int, PartitionMoments], settings: ExcessLossSettings
+    columns: Columns, pooled: dict[int, PartitionMoments], settings: ExcessLossSettings
 ) -> dict[tuple[str, int], FloatArray]:
     """β̄; values of k that use the same rows share their sketches."""
     groups: dict[int, list[int]] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -23,19 +24,41 @@ FloatArray = NDArray[np.float64]
 Item = TypeVar("Item")
 
 
-def gaussian_sketch(columns: FloatArray, size: int, seed: int, stream: int, start: int, stop: int) -> FloatArray:
-    """Return `S [X y]` for rows start to stop of a matrix held as its columns (q × n): m × q."""
-    width = columns.shape[0]
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """`[X y]` held as its columns, as tiles are: one row per column, padded with zeros."""
+
+    values: FloatArray
+    width: int
+
+    @classmethod
+    def of(cls, X: FloatArray, y: FloatArray) -> Columns:
+        """Copy features and target."""
+        width = X.shape[1] + 1
+        values = np.zeros((padded_width(width), len(X)))
+        values[: width - 1] = X.T
+        values[width - 1] = y
+        return cls(values, width)
+
+    def tiles(self, start: int, stop: int) -> Iterator[tuple[FloatArray, NDArray[np.int64]]]:
+        """Yield the tiles of rows start to stop with their row numbers."""
+        height = tile_rows_for(padded_width(self.width))
+        for first in range(start, stop, height):
+            last = min(first + height, stop)
+            yield self.values[:, first:last], np.arange(first, last, dtype=np.int64)
+
+
+def gaussian_sketch(columns: Columns, size: int, seed: int, stream: int, start: int, stop: int) -> FloatArray:
+    """Return `S [X y]` for rows start to stop: m × q."""
+    width = columns.width
     accumulator = GaussianSketch().accumulator(SketchSpecification("gaussian", size, seed), stream, width, 1)
-    height = tile_rows_for(padded_width(width))
-    for first in range(start, stop, height):
-        last = min(first + height, stop)
-        accumulator.add(columns[:, first:last], np.arange(first, last, dtype=np.int64))
+    for tile, row_numbers in columns.tiles(start, stop):
+        accumulator.add(tile, row_numbers)
     return accumulator.finish()
 
 
 def gaussian_sketches(
-    columns: FloatArray, size: int, seed: int, streams: range, start: int, stop: int
+    columns: Columns, size: int, seed: int, streams: range, start: int, stop: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the feature part (draws × m × d) and the target part (draws × m) of one sketch per stream."""
     sketches = np.stack([gaussian_sketch(columns, size, seed, stream, start, stop) for stream in streams])

@@ -12,7 +12,12 @@ from partsketch.paper.bound_experiment import BoundSettings, bound_experiment
 from partsketch.paper.clock import ClockSettings
 from partsketch.paper.data_sets import DataSet
 from partsketch.paper.designs import DESIGNS
-from partsketch.paper.divergence_experiments import DesignSettings, heat_map_experiment, random_design_experiment
+from partsketch.paper.divergence_experiments import (
+    DesignSettings,
+    data_divergence_experiment,
+    heat_map_experiment,
+    random_design_experiment,
+)
 from partsketch.paper.excess_loss_experiment import ExcessLossSettings, excess_loss_experiment
 from partsketch.paper.results import Tables
 from partsketch.paper.settings import Settings, derive_seed
@@ -76,7 +81,7 @@ def all_units(settings: Settings, data_home: Path | None) -> list[Unit]:
     units += [_timing_unit(name, settings, load) for name in data_sets.NAMES]
     units.append(_hadamard_unit(settings, load))
     units += [_theorem_unit(design, settings) for design in DESIGNS]
-    units += [_design_unit(settings), _bound_unit(settings)]
+    units += [_design_unit(settings), _data_divergence_unit(settings, load), _bound_unit(settings)]
     for order in ("default", "shuffled"):
         units += [_heat_map_unit(name, order, load) for name in data_sets.NAMES]
     return units
@@ -153,6 +158,13 @@ def _design_unit(settings: Settings) -> Unit:
     counts = (1, 5, 20, 80, 125) if settings.quick else (1, 2, 5, 10, 20, 40, 80, 125)
     asked = DesignSettings(2000, 10, counts, 20, settings.designs, derive_seed(settings.seed, "figure-5"))
     return Unit("figure-5", "designs", asdict(asked), lambda: random_design_experiment(asked))
+
+
+def _data_divergence_unit(settings: Settings, load: Loader) -> Unit:
+    # House is the one data set whose partitions have full rank.
+    counts = settings.partition_counts["house"]
+    chosen = {"data_set": "house", "partition_counts": counts, "shuffle_seed": data_sets.SHUFFLE_SEED}
+    return Unit("figure-5", "house", chosen, lambda: data_divergence_experiment(load("house"), counts))
 
 
 def _bound_unit(settings: Settings) -> Unit:

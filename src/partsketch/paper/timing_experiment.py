@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from partsketch.blas import one_thread_each, padded_width, tile_rows_for
+from partsketch.blas import one_thread_each
 from partsketch.paper.clock import ClockSettings, timed
 from partsketch.paper.data_sets import DataSet
-from partsketch.paper.explicit_sketches import FloatArray, gaussian_sketch
+from partsketch.paper.explicit_sketches import Columns, FloatArray, gaussian_sketch
 from partsketch.paper.results import Row, Tables
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sketches.gaussian import GaussianSketch
@@ -35,17 +35,12 @@ def build_exactly(X: FloatArray, y: FloatArray) -> Readings:
     return _solved(time.thread_time(), X, y)
 
 
-def build_from_factor(columns: FloatArray) -> Readings:
+def build_from_factor(columns: Columns) -> Readings:
     """Exact least squares as partsketch solves it: the triangular factor of [X y], O(nd²), then a small solve."""
     start = time.thread_time()
-    width = columns.shape[0]
-    accumulator = TriangularSketch().accumulator(SketchSpecification("triangular"), 0, width, 1)
-    height = tile_rows_for(padded_width(width))
-    for first in range(0, columns.shape[1], height):
-        tile = columns[:, first : first + height]
-        padded = np.zeros((padded_width(width), tile.shape[1]))
-        padded[:width] = tile
-        accumulator.add(padded, np.arange(first, first + tile.shape[1], dtype=np.int64))
+    accumulator = TriangularSketch().accumulator(SketchSpecification("triangular"), 0, columns.width, 1)
+    for tile, row_numbers in columns.tiles(0, columns.values.shape[1]):
+        accumulator.add(tile, row_numbers)
     factor = accumulator.finish()
     return _solved(start, factor[:, :-1], factor[:, -1])
 
@@ -64,10 +59,10 @@ def build_from_gaussian(X: FloatArray, y: FloatArray, size: int, rng: np.random.
     return _solved(start, S @ X, S @ y)
 
 
-def build_from_fast_gaussian(columns: FloatArray, size: int, seed: int) -> Readings:
+def build_from_fast_gaussian(columns: Columns, size: int, seed: int) -> Readings:
     """Least squares on partsketch's own Gaussian sketch, made a strip at a time."""
     start = time.thread_time()
-    sketch = gaussian_sketch(columns, size, seed, 0, 0, columns.shape[1])
+    sketch = gaussian_sketch(columns, size, seed, 0, 0, columns.values.shape[1])
     return _solved(start, sketch[:, :-1], sketch[:, -1])
 
 
@@ -101,7 +96,7 @@ def timing_experiment(data: DataSet, counts: tuple[int, ...], size: int, setting
     rows: list[Row] = []
     n = len(data.X)
     together = np.column_stack([data.X, data.y])
-    whole = np.ascontiguousarray(together.T)
+    whole = Columns.of(data.X, data.y)
 
     def add(name: str, k: int, partition_rows: int, work: Callable[[int], Readings]) -> None:
         entry: Row = {"data_set": data.name, "estimator": name, "k": k, "rows": partition_rows, "sketch_size": size}
@@ -117,20 +112,20 @@ def timing_experiment(data: DataSet, counts: tuple[int, ...], size: int, setting
             p = n // k
             features = [np.ascontiguousarray(data.X[i * p : (i + 1) * p]) for i in range(min(k, 20))]
             targets = [data.y[i * p : (i + 1) * p] for i in range(min(k, 20))]
-            columns = [np.ascontiguousarray(whole[:, i * p : (i + 1) * p]) for i in range(min(k, 20))]
-            rows_together = [np.ascontiguousarray(block.T) for block in columns]
+            columns = [Columns.of(X, y) for X, y in zip(features, targets, strict=True)]
+            rows_together = [np.column_stack([X, y]) for X, y in zip(features, targets, strict=True)]
             turn = len(features)
 
             def sketched(i: int, X: list[FloatArray] = features, y: list[FloatArray] = targets) -> Readings:
                 return build_from_gaussian(X[i % len(X)], y[i % len(X)], size, rng)
 
-            def fast(i: int, Z: list[FloatArray] = columns, turn: int = turn) -> Readings:
+            def fast(i: int, Z: list[Columns] = columns, turn: int = turn) -> Readings:
                 return build_from_fast_gaussian(Z[i % turn], size, settings.seed)
 
             def exact(i: int, X: list[FloatArray] = features, y: list[FloatArray] = targets) -> Readings:
                 return build_exactly(X[i % len(X)], y[i % len(X)])
 
-            def factor(i: int, Z: list[FloatArray] = columns, turn: int = turn) -> Readings:
+            def factor(i: int, Z: list[Columns] = columns, turn: int = turn) -> Readings:
                 return build_from_factor(Z[i % turn])
 
             def gram(i: int, Z: list[FloatArray] = rows_together, turn: int = turn) -> Readings:

@@ -18,6 +18,9 @@ from partsketch.sketches.counter_random import philox_words, random_words
 #: Keeps the words of this sketch apart from those of every purpose in `counter_random`: the letters SRHT.
 _PURPOSE = 0x53524854
 
+#: Numbers that a pass of the transform goes over: half a megabyte stays in the second-level cache.
+_CACHE_NUMBERS = 2**16
+
 
 def padded_rows(row_count: int) -> int:
     """Return P, the smallest power of two that is not below the row count."""
@@ -47,14 +50,37 @@ def fast_walsh_hadamard(matrix: ArrayLike) -> FloatArray:
     work = np.array(matrix, dtype=np.float64, order="C")
     if work.ndim not in (1, 2) or work.shape[0] < 1 or work.shape[0] & (work.shape[0] - 1):
         raise InputError(f"matrix has shape {work.shape}: pad it with zero rows to a power of two of them.")
+    _transform(work.reshape(work.shape[0], -1))
+    return work
+
+
+def _transform(work: FloatArray) -> None:
+    """Transform along the first axis in place; tall matrices in two stages of blocks that stay in the cache."""
+    rows, width = work.shape
+    # The factors of H = H_a ⊗ H_b are applied one after the other.
+    inner = 1 << max(0, (_CACHE_NUMBERS // width).bit_length() - 1)
+    if 1 < inner < rows:
+        for start in range(0, rows, inner):
+            _transform(work[start : start + inner])
+        outer = rows // inner
+        blocks = work.reshape(outer, inner, width)
+        step = max(1, _CACHE_NUMBERS // (outer * width))
+        for start in range(0, inner, step):
+            block = np.ascontiguousarray(blocks[:, start : start + step])
+            _butterflies(block.reshape(outer, -1))
+            blocks[:, start : start + step] = block
+    else:
+        _butterflies(work)
+
+
+def _butterflies(work: FloatArray) -> None:
     half = 1
     while half < work.shape[0]:
-        pairs = work.reshape(-1, 2, half, *work.shape[1:])
+        pairs = work.reshape(-1, 2, half, work.shape[1])
         difference = pairs[:, 0] - pairs[:, 1]
         pairs[:, 0] += pairs[:, 1]
         pairs[:, 1] = difference
         half *= 2
-    return work
 
 
 def _words(seed: int, stream: int, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -1,0 +1,67 @@
+"""`partsketch reproduce`: make the tables and figures of the paper again and check its claims."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+
+from partsketch.errors import InputError
+
+
+@click.command("reproduce", epilog="Example: partsketch reproduce --output study --quick")
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Folder to write: index.html, figures, tables and raw results. An interrupted study goes on where it stopped.",
+)
+@click.option("--only", multiple=True, help="Only this table or figure, such as figure-1; repeat for several.")
+@click.option("--quick", is_flag=True, help="Fewer values of k and fewer draws: under a minute.")
+@click.option("--seed", type=int, help="Seed of everything random; default: always the same.")
+@click.option(
+    "--data-home",
+    type=click.Path(path_type=Path),
+    help="Where scikit-learn keeps downloaded data; default: SCIKIT_LEARN_DATA, else its own folder.",
+)
+@click.option("--fresh", is_flag=True, help="Run everything anew, whatever is stored in the folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    output: Path,
+    only: tuple[str, ...],
+    quick: bool,
+    seed: int | None,
+    data_home: Path | None,
+    fresh: bool,
+    as_json: bool,
+) -> None:
+    """Make every table and figure of the paper again, check its claims, and write a page about it."""
+    from partsketch.paper.reproduce import reproduce
+    from partsketch.paper.settings import DEFAULT_SEED, Places, quick_study, whole_study
+
+    if output.exists() and not output.is_dir():
+        raise InputError(f"Cannot write to {output}: it is a file; name a folder.")
+    if seed is not None and not 0 <= seed < 2**63:
+        raise InputError(f"seed is {seed}: give a whole number from 0 to 2**63 - 1.")
+    if data_home is not None and not data_home.is_dir():
+        raise InputError(f"There is no folder {data_home}: --data-home names where scikit-learn keeps its data.")
+    settings = (quick_study if quick else whole_study)(DEFAULT_SEED if seed is None else seed)
+    started = time.perf_counter()
+    study, claims = reproduce(
+        settings, Places(output, data_home), only, report=lambda text: click.echo(text, err=True), fresh=fresh
+    )
+    seconds = time.perf_counter() - started
+    page = output / "index.html"
+    if as_json:
+        rows = [claim.to_row() for claim in claims]
+        problems = list(study.problems)
+        click.echo(json.dumps({"page": str(page), "seconds": seconds, "claims": rows, "problems": problems}))
+        return
+    for claim in claims:
+        click.echo(f"{claim.name}: {claim.verdict}")
+    for problem in study.problems:
+        click.echo(f"Warning: {problem}", err=True)
+    click.echo(f"{page} written in {seconds:.0f} s")
