@@ -55,7 +55,8 @@ def _inverted_u(study: Study) -> Measured:
     measured = (
         f"corrected gap {corrected[0]:.1f} at k = {k[0]}, {corrected[len(k) // 2]:.1f} at k = {k[len(k) // 2]}, "
         f"{corrected[-1]:.1f} at k = {k[-1]} (simulated {simulated[-1]:.1f}); printed formula "
-        f"{printed[0]:.0f}, {printed[len(k) // 2]:.0f}, {printed[-1]:.0f}"
+        f"{printed[0]:.0f}, {printed[len(k) // 2]:.0f}, {printed[-1]:.0f}, "
+        f"{'with' if _has_inverted_u(printed) else 'also without'} a maximum inside this range"
     )
     return measured, judge(good)
 

@@ -142,6 +142,19 @@ def loss_axis(axis: Axes, values: Sequence[float]) -> None:
     axis.set_ylim(-0.12 * lowest, highest)
 
 
+def plain_log_axis(axis: Axes) -> None:
+    """Logarithmic y axis with plain numbers: 1, 2 and 5 of every power of ten, or all powers where there are many."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_yscale("log")
+    low, high = axis.get_ylim()
+    decades = math.log10(high / low)
+    if decades < 4:
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,), numticks=20))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.yaxis.set_minor_formatter(NullFormatter())
+
+
 def column(rows: Iterable[Row], name: str) -> list[float]:
     """Return one column of a table as numbers; what is missing becomes NaN."""
     return [float("nan") if row[name] is None else float(cast(float, row[name])) for row in rows]

@@ -21,6 +21,7 @@ from partsketch.paper.drawing import (
     column,
     panels,
     partition_axis,
+    plain_log_axis,
     shared_legend,
 )
 from partsketch.paper.results import Row
@@ -41,7 +42,7 @@ def draw_theorem(study: Study, wide: bool) -> Figure:
     """B_β and B_θ as lines, averages over noise and sketches as points, and the z of every cell."""
     names = study.units("figure-4")
     figure, axes = panels(len(names) + 1, wide)
-    looks = {"whole": ("B_β", BLUE, "s", 0.96), "partition": ("B_θ", ORANGE, "o", 1.04)}
+    looks = {"whole": (r"$B_\beta$", BLUE, "s", 0.96), "partition": (r"$B_\theta$", ORANGE, "o", 1.04)}
     for axis, name in zip(axes, names, strict=False):
         cells = study.rows("figure-4", "cells", name)
         sizes = sorted({cast(int, cell["sketch_size"]) for cell in cells})
@@ -54,26 +55,33 @@ def draw_theorem(study: Study, wide: bool) -> Figure:
                 place = [count * shift for count in counts]
                 axis.errorbar(place, column(rows, "mean"), errors, fmt=marker, color=colour, markersize=4)
         partition_axis(axis, _counts(cells))
-        axis.set_yscale("log")
+        plain_log_axis(axis)
         axis.set_ylabel("expected excess loss, σ²")
-        axis.set_title(f"{DESIGN_TITLES[name]}: lines formula, points ± 2 s.e.")
+        axis.set_title(f"{DESIGN_TITLES[name].capitalize()} (points ± 2 s.e.)".replace("I.i.d.", "i.i.d."))
     axis = axes[-1]
     start = 0
     for name in names:
         for estimator, (symbol, colour, marker, _) in looks.items():
             rows = [c for c in study.rows("figure-4", "cells", name) if c["estimator"] == estimator]
             axis.plot(range(start, start + len(rows)), column(rows, "z"), marker, color=colour, markersize=4)
-            axis.text(start + len(rows) / 2, 4.3, f"{symbol}\n{DESIGN_TITLES[name]}", ha="center", fontsize=7)
+            axis.text(start + len(rows) / 2, 4.9, symbol, ha="center", fontsize=9)
             start += len(rows) + 2
+        middle = start - len(cells_of(study, name)) / 2 - 3
+        axis.text(middle, -5.2, DESIGN_TITLES[name], ha="center", fontsize=8)
     for level, dashes in ((0, "-"), (-2, ":"), (2, ":"), (-4, "--"), (4, "--")):
         axis.axhline(level, color=GREY, linestyle=dashes, linewidth=0.8)
-    axis.set_ylim(-5.5, 5.5)
+    axis.set_ylim(-5.7, 5.7)
     axis.set_xticks([])
     axis.set_xlabel("cell of the grid of k and m")
     axis.set_ylabel("(mean − formula) / standard error")
     axis.set_title("Distance from the formula")
     shared_legend(figure, axes, wide, columns=6)
     return figure
+
+
+def cells_of(study: Study, design: str) -> list[Row]:
+    """Return the cells of the grid of one design."""
+    return study.rows("figure-4", "cells", design)
 
 
 def draw_divergence(study: Study, wide: bool) -> Figure:
@@ -103,7 +111,7 @@ def draw_divergence(study: Study, wide: bool) -> Figure:
         axes[1].set_title("House: a few rows of extreme leverage")
     for axis, counts in zip(axes[:-1], (_counts(averages), _counts(house)), strict=False):
         partition_axis(axis, counts)
-        axis.set_yscale("log")
+        plain_log_axis(axis)
         axis.set_ylabel("divergence D / d")
     axis = axes[-1]
     for rows, label, colour, marker in (
@@ -112,6 +120,8 @@ def draw_divergence(study: Study, wide: bool) -> Figure:
         (house, "BD, House", BLUE, "s"),
     ):
         known = [row for row in rows if row["burg_divergence"] is not None and row["k"] != 1]
+        if not known:
+            continue
         width = [float(cast(float, row.get("d", first["d"]))) for row in known]
         distance = np.subtract(column(known, "divergence"), width)
         axis.plot(distance, column(known, "burg_divergence"), marker, color=colour, alpha=0.7, label=label)
@@ -136,13 +146,13 @@ def draw_gap(study: Study, wide: bool) -> Figure:
     axes[0].set_title("As printed: F multiplies by k")
     axes[1].plot(counts, column(rows, "gap_corrected"), "-", color=BLACK, label="corrected gap")
     errors = [2 * value for value in column(rows, "gap_standard_error")]
-    look: dict[str, Any] = {"fmt": "o", "color": ORANGE, "label": "mean of B_β − B_θ over designs ± 2 s.e."}
+    look: dict[str, Any] = {"fmt": "o", "color": ORANGE, "label": r"mean of $B_\beta - B_\theta$ over designs ± 2 s.e."}
     axes[1].errorbar(counts, column(rows, "gap"), errors, **look)
-    axes[1].set_title("As it is: B_β divides by k")
+    axes[1].set_title(r"As it is: $B_\beta$ divides by k")
     for axis in axes[:2]:
         partition_axis(axis, counts)
         axis.axhline(0, color=GREY, linewidth=0.8)
-        axis.set_ylabel("E[B_β − B_θ], σ²  (above 0: θ̄ better)")
+        axis.set_ylabel(r"E[$B_\beta - B_\theta$], σ²  (above 0: θ̄ better)")
     if names:
         axis = axes[2]
         for name, colour, marker in zip(names, (BLUE, GREEN, PURPLE), ("s", "D", "^"), strict=False):
@@ -154,6 +164,7 @@ def draw_gap(study: Study, wide: bool) -> Figure:
         partition_axis(axis, [k for name in names for k in _counts(study.rows("figure-1", "curves", name))])
         axis.axhline(0, color=GREY, linewidth=0.8)
         axis.set_yscale("symlog", linthresh=1)
+        axis.margins(y=0.08)
         axis.set_ylabel("exact gap β̄ − θ̄ given the data, in ℓ")
         axis.set_title("On the data sets, m = d + 2")
     shared_legend(figure, axes, wide, columns=6)
@@ -167,14 +178,14 @@ def draw_bound(study: Study, wide: bool) -> Figure:
     figure, axes = panels(2, wide, columns=2, height=3.4)
     axis, place = axes[0], column(sizes, "sketch_size")
     first = sizes[0]
-    axis.plot(place, column(sizes, "bound"), "-^", color=PURPLE, label=f"B'_θ, δ = {first['delta']}")
-    axis.plot(place, column(sizes, "expected"), "-", color=BLACK, label="B_θ")
+    axis.plot(place, column(sizes, "bound"), "-^", color=PURPLE, label=rf"$B'_\theta$, δ = {first['delta']}")
+    axis.plot(place, column(sizes, "expected"), "-", color=BLACK, label=r"$B_\theta$")
     middle = column(sizes, "median")
     bars = [np.subtract(middle, column(sizes, "lower_quantile")), np.subtract(column(sizes, "upper_quantile"), middle)]
     label = f"median, 5% and 95% of {first['draws']} sketches"
     axis.errorbar(place, middle, bars, fmt="o", color=ORANGE, label=label, capsize=3)
     partition_axis(axis, [int(size) for size in place], "sketch rows m")
-    axis.set_yscale("log")
+    plain_log_axis(axis)
     axis.set_ylabel("out-of-sample excess loss, σ²")
     axis.set_title(f"n = {first['n']:,}, d = {first['d']}, k = {first['k']}")
     axis = axes[1]
@@ -186,9 +197,9 @@ def draw_bound(study: Study, wide: bool) -> Figure:
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.axhline(1, color=GREY, linewidth=0.8)
-    axis.set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+    axis.set_yticks([1, 2, 5, 10, 20, 40], ["1", "2", "5", "10", "20", "40"])
     axis.set_xlabel("sketch rows per column, m/d")
-    axis.set_ylabel("B'_θ / B_θ")
+    axis.set_ylabel(r"$B'_\theta\,/\,B_\theta$")
     axis.set_title("How good a proxy (1: the same)")
     shared_legend(figure, axes, wide, columns=7)
     return figure

@@ -19,6 +19,7 @@ from partsketch.paper.drawing import (
     column,
     panels,
     partition_axis,
+    plain_log_axis,
     shared_legend,
 )
 from partsketch.paper.results import Row
@@ -58,11 +59,7 @@ def _curve(axis: Axes, place: list[int], rows: list[Row], **look: Any) -> None:
 
 
 def _time_axis(axis: Axes) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
-    axis.set_yscale("log")
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.yaxis.set_minor_formatter(NullFormatter())
+    plain_log_axis(axis)
     axis.set_ylabel("processor time per estimator, ms")
 
 

@@ -111,8 +111,8 @@ def _figure(picture: Picture) -> str:
     return (
         f'<figure>\n<picture><source media="(max-width: 640px)" srcset="data:image/svg+xml;base64,{narrow}">'
         f'<img alt="{escape(kind.description)}" src="data:image/svg+xml;base64,{wide}"></picture>\n'
-        f"<figcaption>{escape(kind.caption)} Files: <code>{picture.name}.svg</code>, "
-        f"<code>{picture.name}.png</code>.</figcaption>\n</figure>"
+        f"<figcaption>{escape(kind.caption)} Files: <code>figures/{picture.name}.svg</code>, "
+        f"<code>figures/{picture.name}.png</code>.</figcaption>\n</figure>"
     )
 
 
