@@ -107,8 +107,8 @@ DATA_QUESTIONS: tuple[Question, ...] = (
         {
             HOLDS: "Partitions have lost columns: m − r_i − 1 is larger than m − r − 1.",
             PARTLY: "Where it wins the cause is rank: partitions have lost columns, so m − r_i − 1 grows while the "
-            "whole data stay at m − r − 1 of 1 or 2. Where it loses, partitions are unlike: rows of extreme leverage "
-            "on House, rows sorted by area on Cover.",
+            "whole data stay at m − r − 1 of 1 or 2. Where it loses, partitions are unlike: rows sorted by area on "
+            "House and Cover, and a few rows of extreme leverage on House.",
             FAILS: "Partitions are unlike one another.",
         },
     ),

@@ -25,38 +25,54 @@ def _seconds(rows: Sequence[Row], estimator: str, k: int = 1, key: str = "second
     return value
 
 
+#: Estimators that are timed, in words: first those whose time depends on n, then those that depend on k.
+ESTIMATORS = {
+    "ols": "OLS on all rows",
+    "whole": "β̂ᵢ, Gaussian sketch of all rows",
+    "srht": "β̂ᵢ, SRHT of all rows",
+    "partition": "θ̂ᵢ, Gaussian sketch of a partition",
+    "partition_fast": "θ̂ᵢ, partsketch's Gaussian sketch",
+    "partition_ols": "exact OLS on a partition (lstsq)",
+    "partition_gram": "exact OLS on a partition (normal equations)",
+    "partition_factor": "exact OLS on a partition (partsketch)",
+}
+_COMPLEXITY = {"ols": "O(nd²)", "whole": "O(mdn)", "srht": "O(nd log n)"}
+_COMPLEXITY |= {
+    name: "O(mdn/k)" if name in ("partition", "partition_fast") else "O(nd²/k)" for name in list(ESTIMATORS)[3:]
+}
+
+
 def slopes(study: Study) -> list[Row]:
-    """Fit log time against log k for every curve of Figure 2, and set the paper's exponents beside it.
+    """Fit log time against log k (Figure 2) and log n (Figure 3), and set the paper's exponents beside it.
 
     The sketching stage alone is fitted too: the fit itself takes O(md²) whatever k is, a floor that bends the curve.
     """
-    expected = {"ols": 0, "whole": 0, "partition": -1, "partition_fast": -1}
-    expected |= {"partition_ols": -1, "partition_gram": -1, "partition_factor": -1}
-    complexity = {"ols": "O(nd²)", "whole": "O(mdn)", "partition": "O(mdn/k)", "partition_fast": "O(mdn/k)"}
-    out: list[Row] = []
+    out = []
     for name in study.units("figure-2"):
         rows = study.rows("figure-2", "times", name)
-        for estimator, exponent in expected.items():
-            chosen = [row for row in rows if row["estimator"] == estimator]
-            entry: Row = {"data_set": name, "estimator": estimator, "complexity": complexity.get(estimator, "O(nd²/k)")}
-            if len(chosen) < 3:
-                out.append({**entry, "exponent_of_k": exponent, "slope": 0.0, "note": "does not depend on k"})
-                continue
-            slope, fit = fitted_slope(column(chosen, "k"), column(chosen, "seconds"))
-            entry = {**entry, "exponent_of_k": exponent, "slope": slope, "r_squared": fit}
-            if estimator in ("partition", "partition_fast"):
-                entry = {**entry, **_stage(chosen)}
-            out.append(entry)
+        out += [_slope(name, [row for row in rows if row["estimator"] == e], "k", -1) for e in list(ESTIMATORS)[3:]]
+    for name in study.units("figure-3"):
+        rows = study.rows("figure-3", "times", name)
+        out += [_slope(name, [row for row in rows if row["estimator"] == e], "n", 1) for e in list(ESTIMATORS)[:3]]
     return out
 
 
-def _stage(rows: Sequence[Row]) -> Row:
-    slope, fit = fitted_slope(column(rows, "k"), column(rows, "sketching_seconds"))
+def _slope(name: str, rows: Sequence[Row], variable: str, exponent: int) -> Row:
+    estimator = str(rows[0]["estimator"])
+    slope, fit = fitted_slope(column(rows, variable), column(rows, "seconds"))
+    entry: Row = {"data_set": name, "estimator": estimator, "complexity": _COMPLEXITY[estimator], "variable": variable}
+    entry = {**entry, "exponent": exponent, "slope": slope, "r_squared": fit}
+    sketched = estimator in ("whole", "srht", "partition", "partition_fast")
+    return {**entry, **_stage(rows, variable)} if sketched else entry
+
+
+def _stage(rows: Sequence[Row], variable: str) -> Row:
+    slope, fit = fitted_slope(column(rows, variable), column(rows, "sketching_seconds"))
     return {"sketching_slope": slope, "sketching_r_squared": fit}
 
 
 def _falls(study: Study) -> Measured:
-    found = [row for row in slopes(study) if row["estimator"] == "partition"]
+    found = [row for row in slopes(study) if row["estimator"] == "partition" and row["variable"] == "k"]
     if not found:
         return None
     cases, words = {}, []

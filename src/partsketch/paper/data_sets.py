@@ -38,8 +38,13 @@ class DataSet:
 
     def shuffled(self) -> DataSet:
         """Return the same rows in a random order that is always the same."""
-        order = np.random.default_rng(SHUFFLE_SEED).permutation(len(self.X))
+        order = shuffled_rows(len(self.X))
         return DataSet(self.name, self.X[order], self.y[order], self.loaded_rows, self.loaded_features)
+
+
+def shuffled_rows(count: int) -> NDArray[np.int64]:
+    """Return the row numbers in the order of the shuffled study."""
+    return np.random.default_rng(SHUFFLE_SEED).permutation(count)
 
 
 def _digits(data_home: str | None) -> tuple[FloatArray, FloatArray]:

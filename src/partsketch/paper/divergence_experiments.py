@@ -8,11 +8,12 @@ import numpy as np
 
 from partsketch import simulate, theory
 from partsketch.blas import one_thread_each
-from partsketch.paper.data_sets import DataSet
+from partsketch.paper.data_sets import DataSet, shuffled_rows
 from partsketch.paper.designs import DESIGNS, synthetic_design
 from partsketch.paper.explicit_sketches import FloatArray, in_order
 from partsketch.paper.results import Row, Tables
 from partsketch.paper.settings import derive_seed
+from partsketch.theory import PartitionMoments
 from partsketch.theory.moments import trace_products
 
 
@@ -96,27 +97,39 @@ def _average(designs: list[Row], name: str, k: int, settings: DesignSettings) ->
     }
 
 
-def data_divergence_experiment(data: DataSet, counts: tuple[int, ...]) -> Tables:
-    """Return D and BD of real partitions of full rank, in default and in shuffled order, for every k."""
+def data_divergence_experiment(data: DataSet, counts: tuple[int, ...], left_out: int) -> Tables:
+    """Return D and BD of real partitions of full rank for every k, in default and in shuffled order.
+
+    Both orders are looked at with all rows, and without the `left_out` rows of highest leverage: what falls then was
+    the work of those few rows, what stays comes from the order.
+    """
     rows: list[Row] = []
     with one_thread_each():
-        for order, chosen in (("default", data), ("shuffled", data.shuffled())):
-            for k, parts in simulate.partition_factors(chosen.X, chosen.y, counts, "drop").items():
-                d = parts[0].columns
-                if min(part.rank for part in parts) < d:
-                    continue
-                n = sum(part.row_count for part in parts)
-                row: Row = {
-                    "data_set": data.name,
-                    "order": order,
-                    "k": k,
-                    "d": d,
-                    "divergence": theory.divergence(parts),
-                }
-                burg = theory.burg_divergence(parts) if k <= 40 else None
-                expected = theory.gaussian_design_divergence(n, d, k)
-                rows.append({**row, "burg_divergence": burg, "expected_gaussian": expected})
+        ranking = np.argsort(theory.leverage_scores(data.X))[::-1]
+        for order, chosen in (("default", np.arange(len(data.X))), ("shuffled", shuffled_rows(len(data.X)))):
+            for count in (0, left_out):
+                kept = chosen[~np.isin(chosen, ranking[:count])]
+                for k, parts in simulate.partition_factors(data.X[kept], data.y[kept], counts, "drop").items():
+                    rows += _data_row(data.name, order, count, k, parts)
     return {"data": rows}
+
+
+def _data_row(name: str, order: str, left_out: int, k: int, parts: list[PartitionMoments]) -> list[Row]:
+    d, n = parts[0].columns, sum(part.row_count for part in parts)
+    if min(part.rank for part in parts) < d:
+        return []
+    return [
+        {
+            "data_set": name,
+            "order": order,
+            "rows_left_out": left_out,
+            "k": k,
+            "d": d,
+            "divergence": theory.divergence(parts),
+            "burg_divergence": theory.burg_divergence(parts) if k <= 40 else None,
+            "expected_gaussian": theory.gaussian_design_divergence(n, d, k),
+        }
+    ]
 
 
 def heat_map_experiment(data: DataSet, k: int) -> Tables:

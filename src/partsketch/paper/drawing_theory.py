@@ -103,12 +103,17 @@ def draw_divergence(study: Study, wide: bool) -> Figure:
     axes[0].set_title(f"Synthetic: n = {first['n']:,}, d = {first['d']}, {first['designs']} designs")
     if house:
         for order, colour, marker in (("default", BLUE, "s"), ("shuffled", GREEN, "D")):
-            rows = [row for row in house if row["order"] == order]
+            rows = [row for row in house if row["order"] == order and row["rows_left_out"]]
+            few = rows[0]["rows_left_out"]
+            values = np.divide(column(rows, "divergence"), column(rows, "d"))
+            label = f"{order}, {few} rows of highest leverage left out"
+            axes[1].plot(_counts(rows), values, ":", marker=marker, fillstyle="none", color=colour, label=label)
+            rows = [row for row in house if row["order"] == order and not row["rows_left_out"]]
             values = np.divide(column(rows, "divergence"), column(rows, "d"))
             axes[1].plot(_counts(rows), values, "-", marker=marker, color=colour, label=f"House, {order} order: D/d")
         expected = np.divide(column(rows, "expected_gaussian"), column(rows, "d"))
         axes[1].plot(_counts(rows), expected, "-", color=BLACK)
-        axes[1].set_title("House: a few rows of extreme leverage")
+        axes[1].set_title("House: what makes partitions unlike")
     for axis, counts in zip(axes[:-1], (_counts(averages), _counts(house)), strict=False):
         partition_axis(axis, counts)
         plain_log_axis(axis)

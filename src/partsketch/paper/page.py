@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from partsketch.paper.claims import Claim
+from partsketch.paper.claims_on_time import ESTIMATORS
 from partsketch.paper.data_sets import TITLES
 from partsketch.paper.figures import FIGURES, Picture
 from partsketch.paper.machine import machine, versions
@@ -18,6 +19,13 @@ from partsketch.paper.study import Study
 PAPER = "Distributed Sketching on Data Partitions for OLS Regression (Yang, Garner, Shafaei and Lan)"
 
 _CLASSES = {"holds": "holds", "holds only when": "partly", "does not hold": "fails", "not measured": "unknown"}
+
+_COUNTED = {
+    "holds": "hold",
+    "holds only when": "hold under a condition",
+    "does not hold": "do not hold",
+    "not measured": "were not measured",
+}
 
 
 def make_page(study: Study, pictures: Sequence[Picture], claims: Sequence[Claim], slopes: Sequence[Row]) -> bytes:
@@ -95,8 +103,8 @@ def _claims(claims: Sequence[Claim]) -> str:
         body = "".join(f'<td data-label="{label}">{text}</td>' for label, text in cells)
         rows.append(f'<tr class="{_CLASSES[claim.verdict.word]}" id="claim-{claim.name}">{body}</tr>')
     header = "".join(f"<th>{name}</th>" for name in ("Claim", "Measured", "Verdict", "Rule", "Why"))
-    counted = {word: sum(claim.verdict.word == word for claim in claims) for word in _CLASSES}
-    summary = ", ".join(f"{count} {word}" for word, count in counted.items() if count)
+    counted = {words: sum(claim.verdict.word == word for claim in claims) for word, words in _COUNTED.items()}
+    summary = ", ".join(f"{count} {words}" for words, count in counted.items() if count)
     table = f'<table class="claims"><thead><tr>{header}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
     return _section(
         "claims",
@@ -136,22 +144,24 @@ def _data_table(rows: Sequence[Row]) -> str:
 
 def _slopes(rows: Sequence[Row]) -> str:
     def number(value: Value) -> str:
-        return f"{value:.2f}" if isinstance(value, float) else "" if value is None else str(value)
+        text = f"{value:.2f}" if isinstance(value, float) else "" if value is None else str(value)
+        return text.replace("-", "−")
 
     cells = [
         (
             TITLES[str(row["data_set"])],
-            str(row["estimator"]).replace("_", " "),
+            ESTIMATORS[str(row["estimator"])],
             str(row["complexity"]),
-            number(row["exponent_of_k"]),
-            number(row["slope"]) if "note" not in row else str(row["note"]),
+            str(row["variable"]),
+            number(row["exponent"]),
+            number(row["slope"]),
             number(row.get("r_squared")),
             number(row.get("sketching_slope")),
         )
         for row in rows
     ]
-    header = ("Data set", "Estimator", "Time", "Exponent of k", "Fitted slope", "R²", "Slope of sketching alone")
-    return "<h3>Fitted slopes of log time against log k</h3>" + _table(header, cells)
+    header = ("Data set", "Estimator", "Time", "Against", "Exponent", "Fitted slope", "R²", "Sketching alone")
+    return "<h3>Fitted slopes of log time against log k or log n</h3>" + _table(header, cells)
 
 
 def _provenance(study: Study) -> str:
