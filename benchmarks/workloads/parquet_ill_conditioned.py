@@ -31,7 +31,7 @@ def _error(figures: Figures) -> float:
 
 
 def _slower(figures: Figures) -> float:
-    return fastest(figures, "ours") / fastest(figures, "gram")
+    return fastest(figures, "ours") / fastest(figures, "gram", "gram-2")
 
 
 def _memory(figures: Figures) -> float:
@@ -40,7 +40,7 @@ def _memory(figures: Figures) -> float:
 
 _TARGETS = (
     Target("file", "Relative error of the coefficients at most 1e-6", _error, 1e-6, at_least=False, form="{:.1e}"),
-    Target("file", "At most 3 times the time of the NumPy normal equations", _slower, 3.0, at_least=False),
+    Target("file", "At most 3 times the time of the quicker NumPy normal equations", _slower, 3.0, at_least=False),
     Target("file", "Peak memory of the process below 0.7 GB", _memory, 0.7, at_least=False),
 )
 
