@@ -90,15 +90,17 @@ def style() -> AbstractContextManager[None]:
     )
 
 
-def panels(count: int, wide: bool, columns: int = 3, height: float = 3.1) -> tuple[Figure, list[Axes]]:
+def panels(
+    count: int, wide: bool, columns: int = 3, height: float = 3.1, narrow_columns: int = 1
+) -> tuple[Figure, list[Axes]]:
     """Return a figure of panels: side by side on a wide page, below one another on a narrow one."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    across = min(columns, count) if wide else 1
+    across = min(columns if wide else narrow_columns, count)
     down = math.ceil(count / across)
     legend = 0.45 if wide else 1.0
-    size = (11.0 if across > 1 or wide else 4.4, height * down + legend)
+    size = (11.0 if wide else 4.4, height * down + legend)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.subplots(down, across, squeeze=False)
@@ -114,7 +116,9 @@ def shared_legend(figure: Figure, axes: Sequence[Axes], wide: bool, columns: int
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    figure.legend(found.values(), found.keys(), loc="outside upper center", ncols=columns if wide else 2)
+    # A narrow page has room for two short labels side by side, or for one long one.
+    beside = 2 if max(len(label) for label in found) <= 27 else 1
+    figure.legend(found.values(), found.keys(), loc="outside upper center", ncols=columns if wide else beside)
 
 
 def partition_axis(axis: Axes, counts: Iterable[int], label: str = "partitions k") -> None:

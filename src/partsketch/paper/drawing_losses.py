@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -74,7 +74,7 @@ def draw_heat_maps(study: Study, wide: bool) -> Figure:
     grid = [(name, order) for order in orders for name in names]
     if not wide:
         grid = [(name, order) for name in names for order in orders]
-    figure, axes = panels(len(grid), wide, columns=len(names), height=3.3)
+    figure, axes = panels(len(grid), wide, columns=len(names), height=3.3 if wide else 2.3, narrow_columns=2)
     maps = {}
     for name, order in grid:
         rows = study.rows("figure-8", "pairs", f"{name}-{order}")
@@ -92,5 +92,6 @@ def draw_heat_maps(study: Study, wide: bool) -> Figure:
         axis.set_title(f"{data_sets.TITLES[name]}, {order} order")
         axis.set_xlabel("partition j (inverted)")
         axis.set_ylabel("partition i")
-    figure.colorbar(image, ax=axes, label="tr(Gᵢ Gⱼ⁺) / rank of Gⱼ  (1: alike)", shrink=0.8 if wide else 0.4)
+    side: dict[str, Any] = {"location": "right", "shrink": 0.8} if wide else {"location": "bottom", "aspect": 30}
+    figure.colorbar(image, ax=axes, label="tr(Gᵢ Gⱼ⁺) / rank of Gⱼ  (1: alike)", **side)
     return figure

@@ -80,13 +80,8 @@ def draw_times(study: Study, wide: bool) -> Figure:
         partition_axis(axis, counts)
         _time_axis(axis)
         axis.set_title(f"{data_sets.TITLES[name]}: d = {rows[0]['features']}, m = {rows[0]['sketch_size']}")
-    shared_legend(figure, axes, wide, columns=3) if wide else _stacked_legend(figure, axes)
+    shared_legend(figure, axes, wide, columns=3)
     return figure
-
-
-def _stacked_legend(figure: Figure, axes: list[Axes]) -> None:
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=1)
 
 
 def draw_hadamard(study: Study, wide: bool) -> Figure:

@@ -96,16 +96,15 @@ def run_study(
     Study
         A data set that is missing costs its units and one sentence, nothing else.
     """
+    units = chosen_units(settings, places.data_home, only)
     raw = places.output / "raw"
     try:
         raw.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"Cannot write to {places.output}: {error.strerror or error}; choose another folder."
-        ) from error
-    units = chosen_units(settings, places.data_home, only)
+        reason = error.strerror or error
+        raise InputError(f"Cannot write to {places.output}: {reason}; choose another folder.") from error
     results: dict[str, Result] = {}
-    problems: dict[str, str] = {}
+    problems: list[str] = []
     for number, unit in enumerate(units, 1):
         result = None if fresh else _stored(raw, unit)
         place = f"[{number}/{len(units)}] {unit.full_name}"
@@ -115,9 +114,10 @@ def run_study(
             try:
                 result = _run(unit)
             except InputError as error:
-                if str(error) not in problems.values():
+                # Every unit of a missing data set fails with the same sentence: once is enough.
+                if str(error) not in problems:
+                    problems.append(str(error))
                     report(str(error))
-                problems.setdefault(str(error), str(error))
                 continue
             _store(raw, result)
             report(f"{place}: {result.seconds:.1f} s")
