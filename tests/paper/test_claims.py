@@ -78,6 +78,7 @@ def test_gap_shape() -> None:
     hump, falling = [(8.0, 8.0), (4.0, 1.0), (2.0, 1.5)], [(8.0, 8.0), (4.0, 5.0), (2.0, 9.0)]
     assert str(answer("gap-shape", losses(digits=hump, house=falling)).verdict) == "holds only when Digits"
     assert answer("gap-shape", losses(digits=falling)).verdict.word == FAILS
+    assert str(answer("gap-shape", losses(digits=hump)).verdict) == "holds only when Digits"
 
 
 @pytest.mark.parametrize(

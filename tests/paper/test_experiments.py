@@ -31,9 +31,9 @@ DATA = Path(os.environ.get("SCIKIT_LEARN_DATA", ""))
 @pytest.fixture
 def forgotten() -> Iterator[None]:
     """Forget loaded data sets before and after."""
-    load.cache_clear()
+    data_sets.attempt.cache_clear()
     yield
-    load.cache_clear()
+    data_sets.attempt.cache_clear()
 
 
 def test_a_missing_download_costs_one_sentence(

@@ -62,6 +62,4 @@ def command(
         return
     for claim in claims:
         click.echo(f"{claim.name}: {claim.verdict}")
-    for problem in study.problems:
-        click.echo(f"Warning: {problem}", err=True)
     click.echo(f"{page} written in {seconds:.0f} s")

@@ -89,7 +89,7 @@ def _shape(study: Study) -> Measured:
         turns = "one maximum" if rises and single else "several turns" if rises else "no interior maximum"
         words.append(f"{TITLES[name]}: from {gap[0]:.1f} ℓ, highest {gap[top]:.1f} ℓ at k = {rows[top]['k']}, last "
                      f"{gap[-1]:.1f} ℓ ({turns})")  # fmt: skip
-    return ("; ".join(words), judge(cases)) if cases else None
+    return ("; ".join(words), _complete(cases)) if cases else None
 
 
 def _singular(study: Study) -> Measured:

@@ -71,7 +71,6 @@ def _cover(data_home: str | None) -> tuple[FloatArray, FloatArray]:
 _LOADERS: dict[str, Callable[[str | None], tuple[Any, Any]]] = {"digits": _digits, "house": _house, "cover": _cover}
 
 
-@cache
 def load(name: str, data_home: Path | None = None) -> DataSet:
     """Load one of the data sets and prepare it as the paper does.
 
@@ -87,16 +86,25 @@ def load(name: str, data_home: Path | None = None) -> DataSet:
     DataSet
         Rows in original order. `InputError` when the data are neither stored nor downloadable.
     """
+    found = attempt(name, data_home)
+    if isinstance(found, str):
+        raise InputError(found)
+    return found
+
+
+@cache
+def attempt(name: str, data_home: Path | None) -> DataSet | str:
+    """Load and prepare a data set once, or say once why it cannot be had: a study asks for it many times."""
     try:
         # The loaders warn before they try a download again; what counts is said in one sentence below.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             X, y = _LOADERS[name](None if data_home is None else str(data_home))
     except (OSError, EOFError, ValueError) as error:
-        raise InputError(
+        return (
             f"{TITLES[name]} is missing: it is not in scikit-learn's data folder and could not be downloaded "
             f"({error}); connect once, or name a folder that has it with --data-home or SCIKIT_LEARN_DATA."
-        ) from error
+        )
     loaded = X.shape
     if name == "cover":
         rows = np.random.default_rng(COVER_SEED).choice(len(X), COVER_ROWS, replace=False)
