@@ -187,11 +187,15 @@ def summarise_rows(
     """
     walk = _contiguous if request.partitioning.bounds is not None else _scattered
     tally = _Tally(after_block)
+    # Sketches notice values that are not finite in their products, so the source need not look for them as well.
+    lenient = getattr(source, "leaving_finiteness", None)
+    reader = source if lenient is None else lenient()
     try:
-        pieces = tuple(walk(source, request, tally.count(source.read(task.start, task.stop, block_rows))))
+        pieces = tuple(walk(source, request, tally.count(reader.read(task.start, task.stop, block_rows))))
     except NotFiniteError as error:
-        # Rows of scattered partitions meet the check out of order: the message should name the first of them all.
-        if request.partitioning.bounds is None and source.replayable:
+        # The source itself knows best where a value came from; and rows of scattered partitions meet the check out of
+        # order, while the message should name the first of them all.
+        if source.replayable:
             _raise_first(source, task.start, error.row + 1, block_rows)
         raise
     return TaskResult(pieces, tally.dropped, tally.rows)

@@ -37,6 +37,7 @@ class ColumnSource:
     encoding: Encoding
     partition: PartitionColumn | None
     missing: Missing
+    leaves_finiteness: bool = False
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
@@ -97,6 +98,16 @@ class ColumnSource:
         """Return this source with its rows counted."""
         return replace(self, rows=self.rows.counted())
 
+    def leaving_finiteness(self) -> ColumnSource:
+        """Return this source without its check for NaN and infinity, for a reader that checks what it makes of them.
+
+        The check is a pass of its own over the values, worth a twentieth of the time of a fit. It stays where rows are
+        to be dropped, and where they cannot be read again to say exactly what was wrong.
+        """
+        if self.missing == "drop" or not self.replayable:
+            return self
+        return replace(self, leaves_finiteness=True)
+
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[ColumnBlock]:
         """Yield rows start to stop, converted and checked."""
         assembler = _Assembler(self)
@@ -129,6 +140,7 @@ class _Assembler:
         self.codes_of = {
             name: {level: code for code, level in enumerate(levels)} for name, levels in source.encoding.levels
         }
+        self.leaves_finiteness = source.leaves_finiteness
         self.regressors = (*source.selection.features, *source.selection.targets)
 
     def block(self, batch: RawBatch, dropped: int) -> ColumnBlock:
@@ -142,7 +154,7 @@ class _Assembler:
                     codes = self._codes(name, raw[name], faults)
                     columns.append(Indicators(codes, self.drop_first, len(self.codes_of[name]) - self.drop_first))
                 else:
-                    columns.append(_numbers(name, raw[name], faults))
+                    columns.append(_numbers(name, raw[name], faults, not self.leaves_finiteness))
             weights = self._weights(raw, faults)
         labels: IntArray | None = None
         if self.partition is not None:
@@ -179,7 +191,8 @@ class _Assembler:
         return weights
 
 
-def _numbers(name: str, column: object, faults: list[Fault]) -> NDArray[np.generic]:
+def _numbers(name: str, column: object, faults: list[Fault], check_finite: bool = True) -> NDArray[np.generic]:
     values, null = as_numbers(column)
-    faults.extend(number_faults(name, values, null))
+    if check_finite or null is not None:
+        faults.extend(number_faults(name, values, null))
     return values
