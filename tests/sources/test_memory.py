@@ -57,7 +57,8 @@ def peak_megabytes(path: Path, rows: int) -> float:
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 @pytest.mark.parametrize("extension", WRITERS)
 def test_peak_memory_does_not_grow_with_the_file(extension: str, tmp_path: Path) -> None:
-    sizes = (100_000, 400_000) if extension == "csv" else (200_000, 800_000)
+    # The difference is far above what allocators keep for themselves, some twenty megabytes more or less.
+    sizes = (100_000, 800_000)
     peaks = []
     for rows in sizes:
         path = tmp_path / f"{rows}.{extension}"
