@@ -96,8 +96,11 @@ def _measure(workload: str, case: str, contestant: str, quick: bool) -> dict[str
     except subprocess.TimeoutExpired:
         return f"not finished after {_TIMEOUT_SECONDS} s"
     if done.returncode:
+        if done.returncode < 0:
+            # Only the kernel's signal 9 hints at memory; any other was sent by somebody.
+            return f"ended by signal {-done.returncode}" + (" (out of memory?)" if done.returncode == -9 else "")
         lines = done.stderr.strip().splitlines()
-        return lines[-1][:200] if lines else f"ended with code {done.returncode} (out of memory?)"
+        return lines[-1][:200] if lines else f"ended with code {done.returncode}"
     report: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return report
 

@@ -112,7 +112,7 @@ def _targets(results: Mapping[str, Any]) -> str:
             try:
                 measured = target.form.format(target.measured(figures))
                 verdict = "reached" if target.reached(figures) else "**not reached**"
-                if _busy(figures):
+                if target.timed and _busy(figures):
                     verdict += ", but others were using the machine"
             except (KeyError, ValueError):
                 measured, verdict = "", "not measured: a contestant failed"
@@ -126,15 +126,20 @@ def _busy(figures: Mapping[str, Any]) -> bool:
 
 
 def _others_win(results: Mapping[str, Any]) -> str:
-    lines = [sentence for result in results.values() for case in result["cases"].values() for sentence in _wins(case)]
+    lines = [
+        sentence
+        for result in results.values()
+        for case in result["cases"].values()
+        for sentence in _wins(WORKLOADS[result["workload"]].title, case)
+    ]
     return "\n".join(["", *(lines or ["In no case."]), "", ""])
 
 
-def _wins(case: Mapping[str, Any]) -> Iterator[str]:
+def _wins(title: str, case: Mapping[str, Any]) -> Iterator[str]:
     """Say where a rival is faster, more accurate or smaller than our main contestant."""
     ours = case["contestants"][case["main"]]
     if "best_seconds" not in ours:
-        yield f"- {case['title']}: partsketch failed."
+        yield f"- {title}, {case['title']}: partsketch failed."
         return
     size = "extra_bytes" if case["in_memory"] else "peak_bytes"
     for entry in case["contestants"].values():
@@ -151,6 +156,6 @@ def _wins(case: Mapping[str, Any]) -> Iterator[str]:
             remark = ", both within rounding" if ours["forward_error"] < _ROUNDING else ""
             found.append(f"more accurate ({pair}{remark})")
         if entry[size] < ours[size]:
-            found.append(f"less memory ({entry[size] / 1e9:.2f} GB against {ours[size] / 1e9:.2f} GB)")
+            found.append(f"less memory ({entry[size] / 1e6:.0f} MB against {ours[size] / 1e6:.0f} MB)")
         if found:
-            yield f"- {case['title']}: {entry['label']} is better in this: {'; '.join(found)}."
+            yield f"- {title}, {case['title']}: {entry['label']} is better in this: {'; '.join(found)}."
