@@ -165,11 +165,9 @@ class DenseBlock:
 
     def copy_into(self, out: FloatArray, begin: int, end: int) -> None:
         """Write rows begin to end, one row of `out` per column."""
-        from partsketch.sketches.kernels import copy_transposed
-
         width = self.features.shape[1]
-        copy_transposed(self.features[begin:end], out[:width])
-        copy_transposed(self.targets[begin:end], out[width:])
+        out[:width] = self.features[begin:end].T
+        out[width:] = self.targets[begin:end].T
 
     def take(self, positions: IntArray) -> DenseBlock:
         """Return the block of the rows at these positions."""

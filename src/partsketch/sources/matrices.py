@@ -123,10 +123,8 @@ class MatrixRows:
         everything = self.chosen == tuple(range(len(self.all_columns)))
         chosen = rows if everything else rows[:, list(self.chosen)]
         if rows.dtype.kind == "f":
-            from partsketch.sketches.kernels import copy_transposed
-
             out = np.empty((len(self.chosen), rows.shape[0]))
-            copy_transposed(chosen, out)
+            out[...] = chosen.T
             return list(out)
         # Integers and booleans keep their type: a partition column may hold numbers beyond float64.
         return list(np.array(chosen.T, order="C", copy=True))
