@@ -9,6 +9,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.options import Method
 from partsketch.sketches.base import get_sketch
 from partsketch.solve import Solution, solve_least_squares, solve_ridge
 from partsketch.summary import Summary
@@ -73,6 +74,13 @@ def solve_summary(summary: Summary, regression: Regression, penalty: float = 0.0
         # A sketched ridge fit shrinks too much; the smaller penalty makes it shrink like the fit to the rows.
         penalty = ridge_penalty_from_sketch(matrix[:, : len(regression.features)], penalty, regression.free_columns)
     return solve_ridge(matrix, regression.features, *shape, penalty)
+
+
+def combine_summaries(method: Method, summaries: Sequence[Summary], regression: Regression) -> Combination:
+    """Combine summaries, whoever made them, in the way of a method."""
+    if method.combines_by == "stack":
+        return combine_stack(summaries, regression)
+    return combine_average(summaries, regression, of_same_rows=not method.by_partition)
 
 
 def combine_average(summaries: Sequence[Summary], regression: Regression, of_same_rows: bool) -> Combination:

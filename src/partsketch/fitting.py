@@ -7,18 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from partsketch.blas import one_thread_each
-from partsketch.combine import Combination, Regression, combine_average, combine_stack
+from partsketch.combine import Combination, Regression, combine_summaries
 from partsketch.engines.base import Engine
 from partsketch.errors import InputError
 from partsketch.gathering import Gathered, gather
 from partsketch.model import Model
 from partsketch.options import METHODS, FitOptions
 from partsketch.partitions import Partitioning, check_partition_sizes, make_partitioning, single_partition
-from partsketch.recording import build_model
+from partsketch.recording import Circumstances, build_model, plain_options
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources.base import Source
 from partsketch.summarise import INTERCEPT, SummaryRequest
 from partsketch.summary import Summary
+from partsketch.wording import constant_target_warnings
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,25 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
         regression = Regression(
             features, source.target_names, int(options.fit_intercept), float(options.alpha), options.averaging
         )
-        if method.combines_by == "stack":
-            combination = combine_stack(gathered.summaries, regression)
-        else:
-            combination = combine_average(gathered.summaries, regression, of_same_rows=not method.by_partition)
-        model = build_model(source, options, engine.name, request, gathered, combination, regression, left_out, reasons)
+        combination = combine_summaries(method, gathered.summaries, regression)
+        names = partitioning.names
+        if not method.by_partition:
+            count = len(gathered.summaries)
+            names = tuple(f"sketch {number}" for number in range(count)) if method.sketched else ("all",)
+        circumstances = Circumstances(
+            options=plain_options(options, engine.name),
+            seed=options.seed,
+            names=names,
+            row_count=sum(gathered.row_counts),
+            weight_sum=sum(gathered.weight_sums),
+            rows_dropped=gathered.rows_dropped,
+            rows_left_out=left_out,
+            reasons=reasons,
+            warnings=tuple(constant_target_warnings(gathered.target_range, source.target_names)),
+            data=source.description,
+            encoding=source.encoding,
+        )
+        model = build_model(options.method, gathered.summaries, combination, regression, circumstances)
     return Fit(model, gathered.summaries, combination)
 
 

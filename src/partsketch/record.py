@@ -25,7 +25,7 @@ class Record:
     options
         The options of the fit, as asked.
     seed
-        The seed that was used, also when none was given.
+        The seed that was used, also when none was given; None when summaries came from several makers.
     sketch_size
         Rows m of each sketch; None for exact summaries.
     row_count, rows_dropped, rows_left_out
@@ -47,7 +47,7 @@ class Record:
     """
 
     options: dict[str, Any]
-    seed: int
+    seed: int | None
     sketch_size: int | None
     row_count: int
     weight_sum: float

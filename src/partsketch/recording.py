@@ -3,99 +3,122 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partsketch._version import __version__
-from partsketch.certificate import Certificate, certify
+from partsketch.certificate import certify
 from partsketch.combine import Combination, Regression
-from partsketch.gathering import Gathered
-from partsketch.inference import Inference, infer
+from partsketch.inference import infer
 from partsketch.model import Model
 from partsketch.options import METHODS, FitOptions
 from partsketch.record import PartitionRecord, Record
-from partsketch.sources.base import Source
-from partsketch.summarise import SummaryRequest
-from partsketch.wording import alias_warnings, constant_target_warnings, size_warnings
+from partsketch.sources.encoding import Encoding
+from partsketch.summarise import INTERCEPT
+from partsketch.summary import Summary
+from partsketch.wording import alias_warnings, size_warnings
 
 FloatArray = NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Circumstances:
+    """What the record tells of a fit beyond what the summaries and their combination show.
+
+    Attributes
+    ----------
+    options
+        The options as plain data; at least "method" and "fit_intercept".
+    seed
+        The seed of all summaries; None when they do not share one.
+    names
+        One name per summary.
+    row_count, weight_sum, rows_dropped, rows_left_out
+        Rows and weight behind the fit; rows dropped for missing values; rows left out as remainder.
+    reasons, warnings
+        As in the record; warnings about the combination are added to these.
+    data
+        Description of the rows.
+    encoding
+        One-hot encoding of text columns.
+    """
+
+    options: dict[str, Any]
+    seed: int | None
+    names: tuple[str, ...]
+    row_count: int
+    weight_sum: float
+    rows_dropped: int
+    rows_left_out: int
+    reasons: dict[str, str]
+    warnings: tuple[str, ...]
+    data: str
+    encoding: Encoding
+
+
 def build_model(
-    source: Source,
-    options: FitOptions,
-    engine_name: str,
-    request: SummaryRequest,
-    gathered: Gathered,
+    method: str,
+    summaries: Sequence[Summary],
     combination: Combination,
     regression: Regression,
-    rows_left_out: int,
-    reasons: dict[str, str],
+    circumstances: Circumstances,
 ) -> Model:
     """Return the model: coefficients cut into intercept and features, and the record of how they came about."""
-    method = METHODS[options.method]
-    names = request.partitioning.names
-    if not method.by_partition:
-        names = tuple(f"sketch {number}" for number in range(len(gathered.summaries))) if method.sketched else ("all",)
-    columns = combination.coefficients.shape[0]
+    columns = len(regression.features)
+    size = summaries[0].matrix.shape[0] if METHODS[method].sketched else None
     warnings: list[str] = []
-    if request.specification.size is not None and options.alpha == 0:
-        warnings += size_warnings(request.specification.size, columns)
+    if size is not None and regression.penalty == 0:
+        warnings += size_warnings(size, columns)
     warnings += alias_warnings(combination.solutions, columns)
-    warnings += constant_target_warnings(gathered.target_range, source.target_names)
-    if gathered.rows_dropped:
-        warnings.append(f"{gathered.rows_dropped} rows with missing values were dropped.")
-    if rows_left_out:
-        warnings.append(f"The last {rows_left_out} rows were left out so that all partitions have the same size.")
+    warnings += circumstances.warnings
+    if circumstances.rows_dropped:
+        warnings.append(f"{circumstances.rows_dropped} rows with missing values were dropped.")
+    if circumstances.rows_left_out:
+        warnings.append(
+            f"The last {circumstances.rows_left_out} rows were left out so that all partitions have the same size."
+        )
     conditions = [solution.condition for solution in combination.solutions]
     record = Record(
-        options=_plain_options(options, engine_name),
-        seed=options.seed,
-        sketch_size=request.specification.size,
-        row_count=sum(gathered.row_counts),
-        weight_sum=sum(gathered.weight_sums),
-        rows_dropped=gathered.rows_dropped,
-        rows_left_out=rows_left_out,
+        options=circumstances.options,
+        seed=circumstances.seed,
+        sketch_size=size,
+        row_count=circumstances.row_count,
+        weight_sum=circumstances.weight_sum,
+        rows_dropped=circumstances.rows_dropped,
+        rows_left_out=circumstances.rows_left_out,
         rank=min(solution.rank for solution in combination.solutions),
         condition=_finite_or_none(max((c for c in conditions if np.isfinite(c)), default=np.nan)),
         tolerance=max(float(solution.tolerance) for solution in combination.solutions),
         aliased=_aliased_everywhere(combination),
-        partitions=_partition_records(names, gathered, combination),
-        reasons=reasons,
+        partitions=_partition_records(circumstances.names, summaries, combination),
+        reasons=circumstances.reasons,
         warnings=tuple(warnings),
         versions=_versions(),
-        data=source.description,
+        data=circumstances.data,
     )
-    first = int(options.fit_intercept)
+    first = int(INTERCEPT in regression.features)
 
     def intercept(coefficients: FloatArray) -> FloatArray:
-        return coefficients[0] if first else np.zeros(len(source.target_names))
+        return coefficients[0] if first else np.zeros(len(regression.targets))
 
-    certificates, inferences = _judge(options, gathered, combination, regression)
+    common = (method, summaries, combination, regression)
+    numbers = range(len(regression.targets))
     return Model(
-        feature_names=source.feature_names,
-        target_names=source.target_names,
+        feature_names=regression.features[first:],
+        target_names=regression.targets,
         coefficients=combination.coefficients[first:],
         intercept=intercept(combination.coefficients),
         partition_coefficients=np.stack([solution.coefficients[first:] for solution in combination.solutions]),
         partition_intercepts=np.stack([intercept(solution.coefficients) for solution in combination.solutions]),
-        certificates=certificates,
-        inferences=inferences,
+        certificates=tuple(certify(*common, number) for number in numbers),
+        inferences=tuple(infer(*common, number) for number in numbers),
         record=record,
-        encoding=source.encoding,
+        encoding=circumstances.encoding,
     )
-
-
-def _judge(
-    options: FitOptions, gathered: Gathered, combination: Combination, regression: Regression
-) -> tuple[tuple[Certificate, ...], tuple[Inference, ...]]:
-    """Return a certificate and what is needed for inference, for every target."""
-    common = (options.method, gathered.summaries, combination, regression)
-    numbers = range(len(regression.targets))
-    return tuple(certify(*common, number) for number in numbers), tuple(infer(*common, number) for number in numbers)
 
 
 def _aliased_everywhere(combination: Combination) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -105,9 +128,9 @@ def _aliased_everywhere(combination: Combination) -> tuple[tuple[str, tuple[str,
 
 
 def _partition_records(
-    names: tuple[str, ...], gathered: Gathered, combination: Combination
+    names: tuple[str, ...], summaries: Sequence[Summary], combination: Combination
 ) -> tuple[PartitionRecord, ...]:
-    rows = [summary.row_count for summary in gathered.summaries]
+    rows = [summary.row_count for summary in summaries]
     if len(combination.solutions) != len(rows):
         return tuple(PartitionRecord(name, count, None, None) for name, count in zip(names, rows, strict=True))
     return tuple(
@@ -116,7 +139,7 @@ def _partition_records(
     )
 
 
-def _plain_options(options: FitOptions, engine_name: str) -> dict[str, Any]:
+def plain_options(options: FitOptions, engine_name: str) -> dict[str, Any]:
     """Return the options as numbers and texts that JSON knows, NumPy integers included."""
     values = asdict(options)
     values["n_partitions"] = int(options.n_partitions)
