@@ -18,12 +18,14 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from partsketch import InputError, LocalEngine, SketchedRegression
-from partsketch.engines.base import get_engine
+from partsketch.engines.base import TaskOutcome, get_engine, using_engine
 from partsketch.engines.local import usable_cores
 from partsketch.fitting import fit_source
 from partsketch.options import FitOptions
+from partsketch.partitions import single_partition
+from partsketch.sketches.base import SketchSpecification
 from partsketch.sources import DenseBlock, Encoding
-from partsketch.summarise import SEGMENT_ROWS, SummaryRequest, Task, TaskResult
+from partsketch.summarise import SEGMENT_ROWS, SummaryRequest, Task
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def test_an_error_stops_the_other_workers() -> None:
     with pytest.raises(InputError, match="row 10 "):
         fit_source(source, options(), LocalEngine(2, block_rows=SEGMENT_ROWS // 256))
     assert time.monotonic() - started < 15
-    assert not [thread for thread in threading.enumerate() if "ThreadPool" in thread.name]
+    assert not [thread for thread in threading.enumerate() if "partsketch" in thread.name]
 
 
 def _threads() -> list[tuple[str, int]]:
@@ -192,15 +194,57 @@ def test_engines_are_names_or_objects() -> None:
             get_engine(wrong)
 
 
+def test_engines_made_for_a_fit_are_closed_and_others_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Cluster(LocalEngine):
+        closed = False
+
+        def __enter__(self) -> Cluster:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.closed = True
+
+    made = Cluster(1)
+    monkeypatch.setattr("partsketch.engines.local.LocalEngine", lambda: made)
+    with using_engine("local") as engine:
+        assert engine is made
+        assert not made.closed
+    assert made.closed
+    own = Cluster(1)
+    with using_engine(own) as engine:
+        assert engine is own
+    assert not own.closed
+
+
+def test_the_deadline_ends_the_work() -> None:
+    """The first and second segments are quick; the third hangs in one read, longer than anyone would wait."""
+    release = threading.Event()
+
+    class Hanging(MadeUpRows):
+        def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[DenseBlock]:
+            if start == 2 * SEGMENT_ROWS:
+                release.wait(60)
+            yield from super().read(start, stop, block_rows)
+
+    request = SummaryRequest(SketchSpecification("triangular"), single_partition(4 * SEGMENT_ROWS), True)
+    tasks = [Task(i * SEGMENT_ROWS, (i + 1) * SEGMENT_ROWS) for i in range(4)]
+    started = time.monotonic()
+    outcomes = list(LocalEngine(1).run(Hanging(4 * SEGMENT_ROWS), request, tasks, started + 1.5))
+    assert 1.4 < time.monotonic() - started < 10
+    assert [outcome.tasks for outcome in outcomes] == [(0,), (1,)]
+    release.set()
+    assert list(LocalEngine(1).run(MadeUpRows(4 * SEGMENT_ROWS), request, [])) == []
+
+
 def test_an_engine_object_is_used() -> None:
     seen: list[Task] = []
 
     class Watching(LocalEngine):
         name = "watching"
 
-        def run(self, source: Any, request: SummaryRequest, tasks: Any) -> Iterator[TaskResult]:
+        def run(self, source: Any, request: SummaryRequest, tasks: Any, deadline: Any = None) -> Iterator[TaskOutcome]:
             seen.extend(tasks)
-            return super().run(source, request, tasks)
+            return super().run(source, request, tasks, deadline)
 
     X = np.random.default_rng(0).normal(size=(100, 2))
     model = SketchedRegression("average", n_partitions=4, engine=Watching(1)).fit(X, X[:, 0] + X[:, 1] ** 2)

@@ -6,7 +6,7 @@ import warnings as python_warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from partsketch.engines.base import get_engine
+from partsketch.engines.base import using_engine
 from partsketch.errors import PartsketchWarning
 from partsketch.fitting import fit_source
 from partsketch.model import Model
@@ -81,9 +81,9 @@ random_state
         averaging=averaging,
         alpha=alpha,
     )
-    runner = get_engine(engine)
     source = open_for_fit(data, target, features, options, weights, encode, missing)
-    result = fit_source(source, options, runner)
+    with using_engine(engine) as runner:
+        result = fit_source(source, options, runner)
     for sentence in result.model.record.warnings:
         python_warnings.warn(sentence, PartsketchWarning, stacklevel=2)
     return result.model

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from partsketch.engines.base import get_engine
+from partsketch.engines.base import using_engine
 from partsketch.errors import InputError, PartsketchWarning
 from partsketch.fitting import fit_source
 from partsketch.options import RESERVED_PARTITIONS, FitOptions, seed_from
@@ -144,7 +144,6 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
             averaging=self.averaging,
             alpha=self.alpha,
         )
-        engine = get_engine(self.engine)
         target = y
         labels, X = _split_partition_column(X, options.partition_column, required=True)
         # Finiteness of X is checked on the way, tile by tile, instead of in a pass of its own over memory.
@@ -166,7 +165,8 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         source = array_source(X, y, sample_weight, features, _target_names(target, y, features or ()))
         if labels is not None:
             source = LabelledSource.from_values(source, labels)
-        fit = fit_source(source, options, engine)
+        with using_engine(self.engine) as engine:
+            fit = fit_source(source, options, engine)
         self.model_ = fit.model
         self.summaries_ = fit.summaries
         self.rank_ = fit.model.record.rank

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.engines.base import Engine
-from partsketch.fold import OrderedFold
+from partsketch.engines.base import Engine, TaskOutcome
+from partsketch.fold import TreeFold
+from partsketch.merging import PieceFold
 from partsketch.partitions import UNKNOWN_END, Partitioning
-from partsketch.sketches.base import get_sketch
 from partsketch.sources.base import Source
-from partsketch.summarise import INTERCEPT, SEGMENT_ROWS, Piece, SummaryRequest, Task
+from partsketch.summarise import INTERCEPT, SEGMENT_ROWS, Piece, SummaryRequest, Task, TaskResult
 from partsketch.summary import Part, Summary
 
 FloatArray = NDArray[np.float64]
@@ -57,56 +57,105 @@ def make_tasks(source: Source, partitioning: Partitioning) -> list[Task]:
     return [Task(start, end) for start, end in pairwise([*starts, stop])]
 
 
-class _Merger:
-    """Folds the pieces of one partition."""
+def merge_results(kind: str, results: Sequence[TaskResult]) -> TaskResult:
+    """Merge what several tasks brought back into one result.
 
-    def __init__(self, kind: str) -> None:
-        sketch = get_sketch(kind)
-        self._fold: OrderedFold[tuple[FloatArray, ...]] = OrderedFold(
-            lambda first, second: tuple(sketch.merge(a, b) for a, b in zip(first, second, strict=True))
-        )
-        self.row_count = 0
-        self.weight_sum = 0.0
+    Engines call this where the results are, so that few and small ones travel. Whatever is merged with what, and in
+    whatever order, the bits at the end are the same.
+    """
+    fold = PieceFold(kind)
+    for result in results:
+        for piece in result.pieces:
+            fold.add(piece)
+    return TaskResult(
+        pieces=fold.pieces(),
+        dropped=sum(result.dropped for result in results),
+        rows_seen=sum(result.rows_seen for result in results),
+    )
 
-    def add(self, piece: Piece) -> None:
-        self._fold.push(piece.segment, piece.matrices)
-        self.row_count += piece.row_count
-        self.weight_sum += piece.weight_sum
 
-    def matrices(self) -> tuple[FloatArray, ...]:
-        return self._fold.result() or ()
+class _Collector:
+    """Folds the results of tasks as they arrive."""
+
+    def __init__(self, request: SummaryRequest, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+        self._scattered = request.partitioning.bounds is None
+        self._seen: TreeFold[bool] = TreeFold(lambda first, second: True)
+        self.fold = PieceFold(request.specification.kind, self._seen.covers)
+        self.dropped = self.rows_seen = 0
+
+    def add(self, outcome: TaskOutcome) -> None:
+        assert outcome.result is not None
+        # Segments of contiguous partitions are all there, and are counted by partition.
+        if self._scattered:
+            for task in (self._tasks[index] for index in outcome.tasks):
+                stop = task.start + outcome.result.rows_seen if task.stop is None else task.stop
+                for segment in range(task.start // SEGMENT_ROWS, -(-stop // SEGMENT_ROWS)):
+                    self._seen.push(0, segment, True)
+        for piece in outcome.result.pieces:
+            self.fold.add(piece)
+        self.dropped += outcome.result.dropped
+        self.rows_seen += outcome.result.rows_seen
 
 
 def gather(source: Source, request: SummaryRequest, engine: Engine) -> Gathered:
     """Have all tasks run and merge their pieces in a fixed order."""
-    mergers = [_Merger(request.specification.kind) for _ in range(request.partitioning.count)]
+    tasks = make_tasks(source, request.partitioning)
+    collected = _Collector(request, tasks)
+    for outcome in _succeeding(engine.run(source, request, tasks), len(tasks)):
+        collected.add(outcome)
+    wholes = [collected.fold.result(partition) for partition in range(request.partitioning.count)]
     target_range = np.array([[np.inf], [-np.inf]]) * np.ones(len(source.target_names))
-    dropped = seen = 0
-    for result in engine.run(source, request, make_tasks(source, request.partitioning)):
-        for piece in result.pieces:
-            mergers[piece.partition].add(piece)
-            target_range[0] = np.minimum(target_range[0], piece.target_range[0])
-            target_range[1] = np.maximum(target_range[1], piece.target_range[1])
-        dropped += result.dropped
-        seen += result.rows_seen
+    for whole in wholes:
+        if whole is not None:
+            target_range[0] = np.minimum(target_range[0], whole.target_range[0])
+            target_range[1] = np.maximum(target_range[1], whole.target_range[1])
     columns = ((INTERCEPT,) if request.fit_intercept else ()) + source.feature_names + source.target_names
     return Gathered(
-        summaries=_summaries(mergers, request, columns, seen),
-        row_counts=tuple(merger.row_count for merger in mergers),
-        weight_sums=tuple(merger.weight_sum for merger in mergers),
+        summaries=_summaries(wholes, request, columns, collected.rows_seen),
+        row_counts=tuple(0 if whole is None else whole.row_count for whole in wholes),
+        weight_sums=tuple(0.0 if whole is None else whole.weight_sum for whole in wholes),
         target_range=target_range,
-        rows_dropped=dropped,
+        rows_dropped=collected.dropped,
     )
 
 
+def _succeeding(outcomes: Iterator[TaskOutcome], count: int) -> Iterator[TaskOutcome]:
+    """Yield outcomes until one fails; then wait for the tasks before it and raise the error of the earliest."""
+    missing = set(range(count))
+    earliest, error = count, None
+    try:
+        for outcome in outcomes:
+            if not missing.issuperset(outcome.tasks):
+                raise RuntimeError(f"the engine reported tasks {outcome.tasks} that it was not asked for, or twice")
+            missing.difference_update(outcome.tasks)
+            if outcome.error is not None and min(outcome.tasks) < earliest:
+                earliest, error = min(outcome.tasks), outcome.error
+            if error is None:
+                yield outcome
+            elif all(task > earliest for task in missing):
+                raise error
+    finally:
+        # Stops the work that is under way, when an error or an interrupt leaves some.
+        close = getattr(outcomes, "close", None)
+        if close is not None:
+            close()
+    if error is not None:
+        raise error
+    if missing:
+        raise RuntimeError(f"the engine did not report {len(missing)} of {count} tasks")
+
+
 def _summaries(
-    mergers: Sequence[_Merger], request: SummaryRequest, columns: tuple[str, ...], rows_seen: int
+    wholes: Sequence[Piece | None], request: SummaryRequest, columns: tuple[str, ...], rows_seen: int
 ) -> tuple[Summary, ...]:
     bounds = request.partitioning.bounds
     summaries = []
-    for partition, merger in enumerate(mergers):
+    for partition, whole in enumerate(wholes):
+        if whole is None:
+            continue
         start, stop = (0, rows_seen) if bounds is None else (bounds[partition], bounds[partition + 1])
-        for number, matrix in enumerate(merger.matrices()):
+        for number, matrix in enumerate(whole.matrices):
             part = Part(
                 origin="",
                 stream=partition * request.sketches_per_partition + number,
@@ -122,8 +171,8 @@ def _summaries(
                     columns=columns,
                     kind=request.specification.kind,
                     parts=(part,),
-                    row_count=merger.row_count,
-                    weight_sum=merger.weight_sum,
+                    row_count=whole.row_count,
+                    weight_sum=whole.weight_sum,
                 )
             )
     return tuple(summaries)

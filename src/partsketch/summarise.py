@@ -14,6 +14,7 @@ import numpy as np
 
 from partsketch.blas import SYMMETRIC_PRODUCT_FROM, padded_width, tile_rows_for
 from partsketch.errors import InputError
+from partsketch.merging import merge_in_order
 from partsketch.partitions import Partitioning
 from partsketch.sketches.base import FloatArray, IntArray, SketchSpecification, get_sketch
 from partsketch.sources.base import Block, Source
@@ -56,7 +57,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Piece:
-    """What one segment of one partition became.
+    """What one segment of one partition became, or several that have been merged.
 
     Attributes
     ----------
@@ -68,6 +69,9 @@ class Piece:
         Rows and weight that it holds.
     target_range
         Smallest and largest value of every target, shape (2, targets).
+    level
+        Height in the tree along which segments are merged: the piece holds the 2^level segments from
+        segment · 2^level on; 0 is one segment.
     """
 
     partition: int
@@ -76,11 +80,12 @@ class Piece:
     row_count: int
     weight_sum: float
     target_range: FloatArray
+    level: int = 0
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """The pieces of a task in order, and how many rows were left out for missing values."""
+    """The pieces of a task, merged as far as they go, and how many rows were left out for missing values."""
 
     pieces: tuple[Piece, ...]
     dropped: int
@@ -191,7 +196,8 @@ def summarise_rows(
     lenient = getattr(source, "leaving_finiteness", None)
     reader = source if lenient is None else lenient()
     try:
-        pieces = tuple(walk(source, request, tally.count(reader.read(task.start, task.stop, block_rows))))
+        blocks = tally.count(reader.read(task.start, task.stop, block_rows))
+        pieces = merge_in_order(request.specification.kind, walk(source, request, blocks))
     except NotFiniteError as error:
         # The source itself knows best where a value came from; and rows of scattered partitions meet the check out of
         # order, while the message should name the first of them all.

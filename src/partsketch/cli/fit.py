@@ -94,7 +94,7 @@ def command(
     from dataclasses import replace
 
     from partsketch.api import open_for_fit
-    from partsketch.engines.base import get_engine
+    from partsketch.engines.base import using_engine
     from partsketch.fitting import Fit, fit_source
     from partsketch.options import FitOptions, seed_from
     from partsketch.report.fit_table import comparison_values, print_fit
@@ -115,8 +115,6 @@ def command(
         alpha=alpha,
     )
     chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
-
-    runner = get_engine(engine)
     source = open_for_fit(list(data), list(targets), chosen, options, weights, encode, missing)
 
     # The clocks below compare two fits; what is loaded once for both should not count against the first.
@@ -129,12 +127,13 @@ def command(
         result = fit_source(source, asked, runner)
         return result, time.perf_counter() - started
 
-    fit, seconds = timed(options)
-    if model_path is not None:
-        fit.model.save(model_path)
-    exact = None
-    if compare and method != "exact":
-        exact = timed(replace(options, method="exact", averaging="equal", alpha=0.0))
+    with using_engine(engine) as runner:
+        fit, seconds = timed(options)
+        if model_path is not None:
+            fit.model.save(model_path)
+        exact = None
+        if compare and method != "exact":
+            exact = timed(replace(options, method="exact", averaging="equal", alpha=0.0))
     for sentence in fit.model.record.warnings:
         click.echo(f"Warning: {sentence}", err=True)
     if as_json:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
+import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from queue import Empty, SimpleQueue
 
 from partsketch.blas import one_thread_each
+from partsketch.engines.base import TaskOutcome
 from partsketch.errors import InputError
 from partsketch.report.progress import RowProgress
 from partsketch.sources.base import Source
-from partsketch.summarise import SummaryRequest, Task, TaskResult, summarise_rows
+from partsketch.summarise import SummaryRequest, Task, summarise_rows
 
 
 def usable_cores() -> int:
@@ -47,34 +48,66 @@ class LocalEngine:
         self._threads = threads or usable_cores()
         self._block_rows = block_rows
 
-    def run(self, source: Source, request: SummaryRequest, tasks: Sequence[Task]) -> Iterator[TaskResult]:
-        """Yield results in the order of the tasks; at most two tasks per worker are under way."""
+    def run(
+        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+    ) -> Iterator[TaskOutcome]:
+        """Yield outcomes as tasks end; tasks are begun in their order, at most two per worker are under way."""
+        if not tasks:
+            return
+        threads = min(self._threads, len(tasks))
         stop = threading.Event()
-        threads = max(1, min(self._threads, len(tasks)))
-        total = sum(task.stop - task.start for task in tasks if task.stop is not None) if tasks[-1].stop else None
+        waiting: SimpleQueue[int | None] = SimpleQueue()
+        ended: SimpleQueue[TaskOutcome] = SimpleQueue()
+        total = None if tasks[-1].stop is None else sum((task.stop or 0) - task.start for task in tasks)
 
-        def work(task: Task) -> TaskResult:
-            def after_block(rows: int) -> None:
-                if stop.is_set():
-                    raise _StoppedError
-                progress.advance(rows)
-
+        def after_block(rows: int) -> None:
             if stop.is_set():
                 raise _StoppedError
-            return summarise_rows(source, request, task, self._block_rows, after_block)
+            progress.advance(rows)
 
-        with RowProgress(total) as progress, one_thread_each(), ThreadPoolExecutor(threads) as pool:
-            waiting: deque[Future[TaskResult]] = deque()
-            remaining = iter(tasks)
+        def work() -> None:
+            while (index := waiting.get()) is not None and not stop.is_set():
+                try:
+                    result = summarise_rows(source, request, tasks[index], self._block_rows, after_block)
+                    ended.put(TaskOutcome((index,), result))
+                except _StoppedError:
+                    return
+                except Exception as error:
+                    ended.put(TaskOutcome((index,), None, error))
+
+        # Daemons: a read that hangs past a deadline must not keep the process from ending.
+        workers = [threading.Thread(target=work, daemon=True, name=f"partsketch-{i}") for i in range(threads)]
+        with RowProgress(total) as progress, one_thread_each():
             try:
-                while True:
-                    while len(waiting) < 2 * threads and (task := next(remaining, None)) is not None:
-                        waiting.append(pool.submit(work, task))
-                    if not waiting:
+                for worker in workers:
+                    worker.start()
+                begun = min(2 * threads, len(tasks))
+                for index in range(begun):
+                    waiting.put(index)
+                for _ in tasks:
+                    outcome = _next(ended, deadline)
+                    if outcome is None:
                         return
-                    # Results are awaited in order, so the error that surfaces is that of the earliest rows.
-                    yield waiting.popleft().result()
+                    # The next task is begun before the outcome is handed over, so that no worker waits for its merging.
+                    if begun < len(tasks):
+                        waiting.put(begun)
+                        begun += 1
+                    yield outcome
             finally:
                 stop.set()
-                for future in waiting:
-                    future.cancel()
+                for _ in workers:
+                    waiting.put(None)
+                if deadline is None:
+                    for worker in workers:
+                        if worker.ident is not None:
+                            worker.join()
+
+
+def _next(ended: SimpleQueue[TaskOutcome], deadline: float | None) -> TaskOutcome | None:
+    """Return the next outcome, or None when the deadline passes before there is one."""
+    if deadline is None:
+        return ended.get()
+    try:
+        return ended.get(timeout=max(0.0, deadline - time.monotonic()))
+    except Empty:
+        return None
