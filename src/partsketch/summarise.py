@@ -112,9 +112,10 @@ class _Feeder:
         padded = padded_width(self._width)
         tile_rows = tile_rows_for(padded)
         # Rows that lie one after another in memory are copied as they are; products have the same bits either way,
-        # except for few columns, where other kernels are at work.
+        # except for few columns or few rows, where other kernels are at work.
         by_rows = padded >= SYMMETRIC_PRODUCT_FROM and getattr(source, "row_major", False)
         self._tile = np.zeros((tile_rows, padded)).T if by_rows else np.zeros((padded, tile_rows))
+        self._by_rows = by_rows
         self._row_numbers = np.empty(tile_rows, dtype=np.int64)
         self._weights = np.ones(tile_rows)
         self._filled = 0
@@ -154,6 +155,10 @@ class _Feeder:
     def _flush(self) -> None:
         if self._filled == 0:
             return
+        if self._by_rows and self._filled < self._tile.shape[1]:
+            partial = np.zeros(self._tile.shape)
+            partial[:, : self._filled] = self._tile[:, : self._filled]
+            self._tile = partial
         tile, rows = self._tile[:, : self._filled], self._row_numbers[: self._filled]
         # Values that are not finite are looked for in the small product, where they cannot hide, not in every tile.
         with np.errstate(all="ignore"):

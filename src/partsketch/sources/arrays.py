@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,12 @@ class ArraySource:
                 weights=None if self.weights is None else self.weights[begin:end],
             )
 
+    def sliced(self, start: int, stop: int | None) -> ArraySource:
+        """Return the source of rows start to stop, numbered from zero."""
+        rows = slice(start, stop)
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, features=self.features[rows], targets=self.targets[rows], weights=weights)
+
     def counted(self) -> ArraySource:
         """Return this source: its rows are counted."""
         return self
@@ -75,6 +81,7 @@ def array_source(
     sample_weight: Any = None,
     feature_names: Sequence[str] | None = None,
     target_names: Sequence[str] | None = None,
+    first_row: int = 0,
 ) -> Source:
     """Make a source of features and targets that are in memory, without copying the features.
 
@@ -88,6 +95,8 @@ def array_source(
         Weights of the rows, n, or None.
     feature_names, target_names
         Names of the columns; "x0", "x1", ... and "y" (or "y0", "y1", ...) unless given.
+    first_row
+        Number of the first row, for messages.
 
     Returns
     -------
@@ -106,7 +115,7 @@ def array_source(
         raise InputError(f"y has {targets.ndim} dimensions: it must have one or two.")
     if targets.shape[0] != rows:
         raise InputError(f"X has {rows} rows but y has {targets.shape[0]}: they must have the same number of rows.")
-    weights = None if sample_weight is None else checked_weights(sample_weight, rows)
+    weights = None if sample_weight is None else checked_weights(sample_weight, rows, first_row)
     count = targets.shape[1]
     names = tuple(feature_names) if feature_names is not None else tuple(f"x{i}" for i in range(width))
     default_targets = ("y",) if count == 1 else tuple(f"y{i}" for i in range(count))
@@ -132,7 +141,7 @@ def numeric_array(values: Any, name: str) -> NDArray[np.generic]:
     return array
 
 
-def checked_weights(sample_weight: Any, rows: int) -> FloatArray:
+def checked_weights(sample_weight: Any, rows: int, first_row: int = 0) -> FloatArray:
     """Return sample weights as float64, or name the first one that is negative or not finite."""
     weights = np.asarray(numeric_array(sample_weight, "sample_weight"), dtype=np.float64)
     if weights.shape != (rows,):
@@ -140,6 +149,6 @@ def checked_weights(sample_weight: Any, rows: int) -> FloatArray:
     bad = np.flatnonzero(~(weights >= 0) | np.isinf(weights))
     if bad.size:
         raise InputError(
-            f"sample_weight is {weights[bad[0]]} in row {bad[0]}: weights must be finite and not negative."
+            f"sample_weight is {weights[bad[0]]} in row {first_row + bad[0]}: weights must be finite and not negative."
         )
     return weights

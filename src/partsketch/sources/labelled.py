@@ -87,6 +87,11 @@ class LabelledSource:
         for block in self.source.read(start, stop, block_rows):
             yield replace(block, labels=self.labels[block.row_numbers])  # type: ignore[type-var]
 
+    def sliced(self, start: int, stop: int | None) -> LabelledSource | None:
+        """Return the source of rows start to stop, numbered from zero; None when the other source cannot."""
+        cut = getattr(self.source, "sliced", None)
+        return None if cut is None else replace(self, source=cut(start, stop), labels=self.labels[start:stop])
+
     def counted(self) -> LabelledSource:
         """Return this source with its rows counted."""
         return replace(self, source=self.source.counted())

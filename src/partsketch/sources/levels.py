@@ -86,13 +86,30 @@ def sorted_keys(keys: Iterable[Key]) -> tuple[Key, ...]:
     return tuple(sorted(keys, key=lambda key: (isinstance(key, str), key)))
 
 
+@dataclass
+class Found:
+    """Levels of encoded columns and values of a partition column that occur in some rows."""
+
+    levels: dict[str, set[str]]
+    keys: set[Key]
+
+    def add(self, other: Found, partition: str | None) -> None:
+        """Take in what occurs in other rows, unless it becomes too much."""
+        for name, levels in other.levels.items():
+            self.levels[name] |= levels
+            _check_number(name, len(self.levels[name]), MOST_LEVELS, "to encode: choose features without it")
+        if partition is not None:
+            self.keys |= other.keys
+            _check_number(partition, len(self.keys), MOST_PARTITIONS, "for a partition column")
+
+
 def find_values(
     batches: Iterable[RawBatch],
     names: Sequence[str],
     encoded: Sequence[str],
     partition: str | None,
     keep: Callable[[RawBatch], BoolArray | None],
-) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[Key, ...]]:
+) -> Found:
     """Return the levels of the encoded columns and the values of the partition column.
 
     Parameters
@@ -103,17 +120,13 @@ def find_values(
         Which rows of a batch count (None: all): a level that only rows without all their values have is none.
     """
     position = {name: i for i, name in enumerate(names)}
-    levels: dict[str, set[str]] = {name: set() for name in encoded}
-    keys: set[Key] = set()
+    found = Found({name: set() for name in encoded}, set())
     for batch in batches:
         kept = keep(batch)
-        for name in encoded:
-            levels[name] |= distinct_texts(batch.columns[position[name]], kept)
-            _check_number(name, len(levels[name]), MOST_LEVELS, "to encode: choose features without it")
-        if partition is not None:
-            keys |= distinct_keys(batch.columns[position[partition]], kept)
-            _check_number(partition, len(keys), MOST_PARTITIONS, "for a partition column")
-    return tuple((name, tuple(sorted(levels[name]))) for name in encoded), sorted_keys(keys)
+        levels = {name: distinct_texts(batch.columns[position[name]], kept) for name in encoded}
+        keys = set() if partition is None else distinct_keys(batch.columns[position[partition]], kept)
+        found.add(Found(levels, keys), partition)
+    return found
 
 
 def _check_number(name: str, number: int, most: int, purpose: str) -> None:

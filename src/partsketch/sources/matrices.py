@@ -108,6 +108,14 @@ class MatrixRows:
                 yield RawBatch(file_start + begin, end - begin, columns, part.name, file_start)
             file_start += size
 
+    def sliced(self, start: int, stop: int | None) -> MatrixRows | None:
+        """Return rows start to stop of an array in memory, numbered from zero; None for files."""
+        part = self.parts[0]
+        if isinstance(part, NpyPart):
+            return None
+        array = part.array[start:stop]
+        return replace(self, parts=(MemoryPart(array, part.name),), sizes=(len(array),))
+
     def counted(self) -> MatrixRows:
         """Return these rows: they are counted."""
         return self

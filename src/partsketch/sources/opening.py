@@ -11,9 +11,11 @@ import numpy as np
 from partsketch.errors import InputError
 from partsketch.sources.base import Source
 from partsketch.sources.checking import Missing
+from partsketch.sources.chunked import ChunkedRows, cluster_of, open_chunked
 from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.columns import columns_to_encode, select
 from partsketch.sources.encoding import Encoding
+from partsketch.sources.remote import ChunkedColumns
 from partsketch.sources.rows import Rows
 from partsketch.sources.scanning import scan
 from partsketch.sources.sparse import is_sparse_array
@@ -32,6 +34,7 @@ def open_source(
     missing: Missing = "error",
     fit_intercept: bool = True,
     encoding: Encoding | None = None,
+    engine: Any = None,
 ) -> Source:
     """Open data as a source of numbered rows.
 
@@ -40,7 +43,8 @@ def open_source(
     data
         A two-dimensional NumPy array (columns "x0", "x1", ...; a structured one has its own names), a SciPy CSR or CSC
         matrix or array, anything with the Arrow C stream interface (pandas, polars, pyarrow, DuckDB), or a path,
-        directory, glob or URI, or a list of these, of `.npy`, Parquet, CSV or Feather files.
+        directory, glob or URI, or a list of these, of `.npy`, Parquet, CSV or Feather files; or a collection of a
+        cluster (a Dask array or data frame, a Ray dataset, a Spark data frame), which stays there.
     target
         Name of the target column, or names of several; an array's columns may be given by position. None for
         prediction.
@@ -60,6 +64,8 @@ def open_source(
         Whether the model will have an intercept: then the first level of every encoded column gets no indicator.
     encoding
         The encoding of an earlier source, to be repeated as it is; levels it does not know are refused.
+    engine
+        The engine that reaches the data when they are a collection of its cluster.
 
     Returns
     -------
@@ -75,13 +81,13 @@ def open_source(
         raise InputError(f"missing is {missing!r}: it must be 'error' or 'drop'.")
     roles: list[Any] = [target, features, weights, partition_column]
     is_sparse = is_sparse_array(data)
-    width = data.shape[-1] if is_sparse or (isinstance(data, np.ndarray) and data.ndim == 2) else None
+    width = data.shape[-1] if is_sparse or _is_matrix(data) else None
     roles = [_by_name(names, width) for names in roles]
     if is_sparse:
         from partsketch.sources.sparse_columns import sparse_column_source
 
         return sparse_column_source(data, *roles, missing=missing)
-    rows = _open_rows(data)
+    rows = open_rows(data) if cluster_of(data) is None else open_chunked(data, engine)
     selection = select([column.name for column in rows.columns], *roles)
     if rows.row_count == 0:
         raise InputError(f"The data ({rows.description}) has no rows.")
@@ -90,13 +96,15 @@ def open_source(
     found = encoding if encoding is not None else Encoding((), drop_first=fit_intercept)
     partition = None
     if (encoded and encoding is None) or selection.partition is not None:
-        found, partition = scan(rows, chosen, selection, encoded, found, encoding is not None, missing)
-    source = ColumnSource(chosen, selection, found, partition, missing)
+        found, partition = scan(rows, selection, encoded, found, encoding is not None, missing)
+    make = ChunkedColumns if isinstance(rows, ChunkedRows) else ColumnSource
+    source = make(chosen, selection, found, partition, missing)
     _check_feature_names(source.feature_names, source.target_names)
     return source
 
 
-def _open_rows(data: Any) -> Rows:
+def open_rows(data: Any) -> Rows:
+    """Return the rows of data that are in memory or in files, all columns of them."""
     if isinstance(data, np.ndarray):
         from partsketch.sources.arrays import numeric_array
         from partsketch.sources.matrices import MemoryPart, matrix_rows
@@ -111,6 +119,12 @@ def _open_rows(data: Any) -> Rows:
     raise InputError(
         f"Data of type {type(data).__name__} cannot be opened: pass an array, a data frame, an Arrow table or paths."
     )
+
+
+def _is_matrix(data: Any) -> bool:
+    """Tell whether data is a two-dimensional array, in memory or on a cluster, whose columns have no names."""
+    arrays = isinstance(data, np.ndarray) or (cluster_of(data) is not None and hasattr(data, "dtype"))
+    return arrays and data.ndim == 2
 
 
 def _is_list_of_paths(data: Any) -> bool:

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from partsketch.errors import InputError
 from partsketch.sources.checking import Fault, Missing, complete_rows, missing_fault, number_faults
+from partsketch.sources.chunked import ChunkedRows
 from partsketch.sources.columns import Selection
 from partsketch.sources.encoding import Encoding
-from partsketch.sources.levels import PartitionColumn, find_values
+from partsketch.sources.levels import Found, PartitionColumn, find_values, sorted_keys
 from partsketch.sources.rows import RawBatch, Rows
 from partsketch.sources.values import BoolArray, as_numbers, as_texts
 
 
+@dataclass(frozen=True)
+class Search:
+    """What is looked for in which columns; a value, so that it can be sent to where the rows are."""
+
+    names: tuple[str, ...]
+    texts: tuple[str, ...]
+    to_find: tuple[str, ...]
+    encoded: tuple[str, ...]
+    selection: Selection
+    missing: Missing
+
+    def __call__(self, rows: Rows) -> Found:
+        """Read the columns of some rows once."""
+        batches = rows.choose(self.names, self.texts).batches(0, None, 65536)
+        return find_values(batches, self.names, self.to_find, self.selection.partition, self._keep)
+
+    def _keep(self, batch: RawBatch) -> BoolArray | None:
+        return None if self.missing == "error" else _complete(batch, self.names, self.encoded, self.selection)
+
+
 def scan(
     rows: Rows,
-    chosen: Rows,
     selection: Selection,
     encoded: tuple[str, ...],
     encoding: Encoding,
@@ -31,22 +53,21 @@ def scan(
         )
     to_find = () if encoding_is_given else encoded
     names = selection.used
-    scanned = chosen
     if missing == "error":
         names = tuple(name for name in names if name in to_find or name == selection.partition)
-        scanned = rows.choose(names, [name for name in names if name in encoded or name in selection.only_partition])
-
-    def keep(batch: RawBatch) -> BoolArray | None:
-        return None if missing == "error" else _complete(batch, names, encoded, selection)
-
-    levels, keys = find_values(scanned.batches(0, None, 65536), names, to_find, selection.partition, keep)
+    texts = tuple(name for name in names if name in encoded or name in selection.only_partition)
+    search = Search(names, texts, to_find, encoded, selection, missing)
+    found = Found({name: set() for name in to_find}, set())
+    for part in rows.map(search) if isinstance(rows, ChunkedRows) else (search(rows),):
+        found.add(part, selection.partition)
     if not encoding_is_given:
+        levels = tuple((name, tuple(sorted(found.levels[name]))) for name in to_find)
         encoding = Encoding(levels, encoding.drop_first)
     if selection.partition is None:
         return encoding, None
-    if not keys:
+    if not found.keys:
         raise InputError(f"Partition column '{selection.partition}' has no values in the rows that can be used.")
-    return encoding, PartitionColumn(selection.partition, keys)
+    return encoding, PartitionColumn(selection.partition, sorted_keys(found.keys))
 
 
 def _complete(

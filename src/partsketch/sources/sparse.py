@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,18 @@ class SparseSource:
                 dropped = 0
             else:
                 dropped = block.dropped
+
+    def sliced(self, start: int, stop: int | None) -> SparseSource:
+        """Return the source of rows start to stop, numbered from zero."""
+        rows = slice(start, stop)
+        return replace(
+            self,
+            features=self.features[rows],
+            targets=self.targets[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            incomplete=None if self.incomplete is None else self.incomplete[rows],
+        )
 
     def counted(self) -> SparseSource:
         """Return this source: its rows are counted."""

@@ -82,6 +82,16 @@ class TableRows:
                 yield RawBatch(first, batch.num_rows, batch.columns)
                 first += batch.num_rows
 
+    def sliced(self, start: int, stop: int | None) -> TableRows:
+        """Return rows start to stop, numbered from zero, without the rest of the table behind them."""
+        import pyarrow as pa
+
+        sink = pa.BufferOutputStream()
+        part = self.table.slice(start, None if stop is None else stop - start)
+        with pa.ipc.new_stream(sink, part.schema) as writer:
+            writer.write_table(part)
+        return replace(self, table=pa.ipc.open_stream(sink.getvalue()).read_all())
+
     def counted(self) -> TableRows:
         """Return this table: its rows are counted."""
         return self
