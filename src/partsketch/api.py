@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings as python_warnings
 from collections.abc import Sequence
+from functools import partial
+from os import PathLike, fspath
 from typing import Any, Literal
 
 from partsketch.engines.base import using_engine
@@ -13,6 +15,8 @@ from partsketch.model import Model
 from partsketch.options import FitOptions, seed_from
 from partsketch.sources import open_source
 from partsketch.sources.base import Source
+from partsketch.sources.opening import are_paths
+from partsketch.sources.readable import open_readable
 
 
 def fit(
@@ -34,6 +38,10 @@ def fit(
     weights: str | None = None,
     encode: bool = False,
     missing: Literal["error", "drop"] = "error",
+    on_partition_error: Literal["raise", "drop"] = "raise",
+    deadline: float | None = None,
+    min_partitions: int | None = None,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> Model:
     """Fit a linear model to data that need not fit into memory.
 
@@ -55,6 +63,16 @@ random_state
         Whether to one-hot encode text columns; otherwise they are refused.
     missing
         "error" refuses missing values, "drop" leaves their rows out and counts them.
+    on_partition_error
+        "raise", or "drop": partitions that cannot be read are left out and named in the model's record; with
+        partition_by="file" also files that cannot be opened. It needs partitions by order or by file.
+    deadline
+        Seconds for the summaries, counted from when the data are open; partitions that have not arrived by then are
+        left out.
+    min_partitions
+        Fewer partitions than this are refused; default 1.
+    checkpoint
+        A folder that keeps what is finished: a run that was killed and is started again does only the rest.
 
     Returns
     -------
@@ -77,9 +95,13 @@ random_state
         sketch=sketch,
         sketch_size=sketch_size,
         fit_intercept=bool(fit_intercept),
-        seed=seed_from(random_state),
+        seed=seed_from(random_state, checkpoint),
         averaging=averaging,
         alpha=alpha,
+        on_partition_error=on_partition_error,
+        deadline=deadline,
+        min_partitions=min_partitions,
+        checkpoint=None if checkpoint is None else fspath(checkpoint),
     )
     source = open_for_fit(data, target, features, options, weights, encode, missing)
     with using_engine(engine) as runner:
@@ -98,9 +120,12 @@ def open_for_fit(
     encode: bool,
     missing: Literal["error", "drop"],
 ) -> Source:
-    """Open the data with the columns that a fit with these options needs."""
-    return open_source(
-        data,
+    """Open the data with the columns that a fit with these options needs.
+
+    When partitions are files and may be left out, those that cannot be opened are.
+    """
+    open_chosen = partial(
+        open_source,
         target=target,
         features=features,
         weights=weights,
@@ -109,3 +134,6 @@ def open_for_fit(
         missing=missing,
         fit_intercept=options.fit_intercept,
     )
+    if options.on_partition_error == "drop" and options.partition_by == "file" and are_paths(data):
+        return open_readable(data, open_chosen)
+    return open_chosen(data)

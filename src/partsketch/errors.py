@@ -11,5 +11,9 @@ class InputError(PartsketchError, ValueError):
     """Bad input: the message is one sentence that names the culprit and says what to do."""
 
 
+class UnreadableError(InputError):
+    """A file, or a part of one, that cannot be read at all: missing, truncated or damaged."""
+
+
 class PartsketchWarning(UserWarning):
     """Something works but is not what most users want; the model's record repeats it."""

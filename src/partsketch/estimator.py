@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from os import fspath
 from typing import Any, Self
 
 import numpy as np
@@ -50,6 +51,14 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         it is scaled so that they shrink like the rows.
     engine : {"local"} or engine, default="local"
         Where summaries are made.
+    on_partition_error : {"raise", "drop"}, default="raise"
+        "drop": partitions that cannot be read are left out and named in the model's record.
+    deadline : float or None, default=None
+        Seconds after which partitions that have not arrived are left out.
+    min_partitions : int or None, default=None
+        Fewer partitions than this are refused; None means 1.
+    checkpoint : str, path or None, default=None
+        A folder that keeps what is finished: a run that was killed and is started again does only the rest.
     random_state : int, numpy.random.Generator, RandomState or None, default=None
         Seed of the sketches; the same seed gives the same fit on any engine and number of threads.
 
@@ -101,6 +110,10 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         averaging: str = "equal",
         alpha: float = 0.0,
         engine: Any = "local",
+        on_partition_error: str = "raise",
+        deadline: float | None = None,
+        min_partitions: int | None = None,
+        checkpoint: Any = None,
         random_state: Any = None,
     ) -> None:
         self.method = method
@@ -113,6 +126,10 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.averaging = averaging
         self.alpha = alpha
         self.engine = engine
+        self.on_partition_error = on_partition_error
+        self.deadline = deadline
+        self.min_partitions = min_partitions
+        self.checkpoint = checkpoint
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -140,9 +157,13 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
             sketch=self.sketch,
             sketch_size=self.sketch_size,
             fit_intercept=bool(self.fit_intercept),
-            seed=seed_from(self.random_state),
+            seed=seed_from(self.random_state, self.checkpoint),
             averaging=self.averaging,
             alpha=self.alpha,
+            on_partition_error=self.on_partition_error,
+            deadline=self.deadline,
+            min_partitions=self.min_partitions,
+            checkpoint=None if self.checkpoint is None else fspath(self.checkpoint),
         )
         target = y
         labels, X = _split_partition_column(X, options.partition_column, required=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +24,9 @@ from partsketch.summarise import INTERCEPT, SummaryRequest
 from partsketch.summary import Summary
 from partsketch.wording import constant_target_warnings
 
+if TYPE_CHECKING:
+    from partsketch.checkpoint import Checkpoint
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -32,7 +38,7 @@ class Fit:
 
 
 def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
-    """Fit a model to the rows of a source."""
+    """Fit a model to the rows of a source; files that could not be opened are those of `source.unreadable`."""
     method = METHODS[options.method]
     features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
     if not features:
@@ -41,7 +47,9 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
         raise InputError(f"A column is called {INTERCEPT!r}, which names the intercept: rename it.")
     if not source.target_names:
         raise InputError("There is nothing to fit: no target.")
+    unreadable = getattr(source, "unreadable", ())
     source, partitioning, left_out = _partition(source, options)
+    _check_count(partitioning.count, len(unreadable), options)
     reasons = {"method": f"method={options.method!r} was asked for: {method.description}"}
     specification = SketchSpecification("triangular")
     if method.sketched:
@@ -71,13 +79,14 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
     request = SummaryRequest(specification, partitioning, options.fit_intercept, sketches)
     # One thread for the small problems too: their rounding should not depend on the number of cores.
     with one_thread_each():
-        gathered = gather(source, request, engine)
-        _check_rows(gathered, partitioning, options, len(features))
+        with _checkpoint(source, request, options) as checkpoint:
+            gathered = gather(source, request, engine, options.tolerance, checkpoint)
+        _check_rows(gathered, options, len(features))
         regression = Regression(
             features, source.target_names, int(options.fit_intercept), float(options.alpha), options.averaging
         )
         combination = combine_summaries(method, gathered.summaries, regression)
-        names = partitioning.names
+        names = gathered.names
         if not method.by_partition:
             count = len(gathered.summaries)
             names = tuple(f"sketch {number}" for number in range(count)) if method.sketched else ("all",)
@@ -93,6 +102,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
             warnings=tuple(constant_target_warnings(gathered.target_range, source.target_names)),
             data=source.description,
             encoding=source.encoding,
+            partitions_left_out=(*unreadable, *gathered.left_out),
         )
         model = build_model(options.method, gathered.summaries, combination, regression, circumstances)
     return Fit(model, gathered.summaries, combination)
@@ -155,6 +165,18 @@ def _partition(source: Source, options: FitOptions) -> tuple[Source, Partitionin
     return source, partitioning, left_out
 
 
+def _check_count(count: int, unreadable: int, options: FitOptions) -> None:
+    least = options.min_partitions or 1
+    if count >= least:
+        return
+    if unreadable:
+        raise InputError(
+            f"Only {count} of {count + unreadable} files could be opened, fewer than min_partitions={least}: "
+            "mend the others, or ask for fewer."
+        )
+    raise InputError(f"min_partitions={least} is larger than the number of partitions, {count}: give at most {count}.")
+
+
 def _smallest_partition(partitioning: Partitioning, source: Source) -> int | None:
     """Return the rows of the smallest partition as far as they are known before reading."""
     if source.row_count is None:
@@ -164,7 +186,22 @@ def _smallest_partition(partitioning: Partitioning, source: Source) -> int | Non
     return int(np.diff(partitioning.bounds).min())
 
 
-def _check_rows(gathered: Gathered, partitioning: Partitioning, options: FitOptions, columns: int) -> None:
+def _checkpoint(
+    source: Source, request: SummaryRequest, options: FitOptions
+) -> AbstractContextManager[Checkpoint | None]:
+    """Open the folder that keeps finished tasks, if one is asked for."""
+    if options.checkpoint is None:
+        return nullcontext()
+    from partsketch.checkpoint import open_checkpoint
+    from partsketch.fit_identity import fit_identity
+
+    if not source.replayable:
+        raise InputError(f"A checkpoint needs data that can be read again, not a {source.description}: use a file.")
+    identity = fit_identity(source, request, options)
+    return open_checkpoint(Path(options.checkpoint), identity, options.seed, request.specification.kind)
+
+
+def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:
     if sum(gathered.row_counts) == 0:
         why = f"all {gathered.rows_dropped} rows have missing values" if gathered.rows_dropped else "the input is empty"
         raise InputError(f"There are no rows to fit: {why}.")
@@ -172,8 +209,8 @@ def _check_rows(gathered: Gathered, partitioning: Partitioning, options: FitOpti
         raise InputError("All sample weights are zero: at least one must be positive.")
     if _checks_sizes(options):
         sizes = list(gathered.row_counts)
-        check_partition_sizes(sizes, partitioning.names, columns, options.partition_by, sum(sizes))
-    for name, rows, weight in zip(partitioning.names, gathered.row_counts, gathered.weight_sums, strict=True):
+        check_partition_sizes(sizes, gathered.names, columns, options.partition_by, sum(sizes))
+    for name, rows, weight in zip(gathered.names, gathered.row_counts, gathered.weight_sums, strict=True):
         if rows == 0:
             raise InputError(f"Partition {name!r} has no rows: use fewer partitions.")
         if weight <= 0:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.engines.base import Engine, TaskOutcome
+from partsketch.errors import InputError
 from partsketch.fold import TreeFold
 from partsketch.merging import PieceFold
 from partsketch.partitions import UNKNOWN_END, Partitioning
+from partsketch.record import PartitionLeftOut
+from partsketch.running import run_tasks
 from partsketch.sources.base import Source
 from partsketch.summarise import INTERCEPT, SEGMENT_ROWS, Piece, SummaryRequest, Task, TaskResult
 from partsketch.summary import Part, Summary
+from partsketch.tolerance import Tolerance
+
+if TYPE_CHECKING:
+    from partsketch.checkpoint import Checkpoint
 
 FloatArray = NDArray[np.float64]
 
@@ -28,32 +36,42 @@ class Gathered:
     ----------
     summaries
         One per partition and sketch.
-    row_counts, weight_sums
+    names, row_counts, weight_sums
         Per partition.
     target_range
         Smallest and largest value of every target, shape (2, targets).
     rows_dropped
         Rows left out for missing values.
+    left_out
+        Partitions that failed or were late; nothing of them is in the rest.
     """
 
     summaries: tuple[Summary, ...]
+    names: tuple[str, ...]
     row_counts: tuple[int, ...]
     weight_sums: tuple[float, ...]
     target_range: FloatArray
     rows_dropped: int
+    left_out: tuple[PartitionLeftOut, ...] = ()
 
 
-def make_tasks(source: Source, partitioning: Partitioning) -> list[Task]:
-    """Cut the rows into tasks of whole segments; one task when the source can only be read from its beginning."""
+def make_tasks(source: Source, partitioning: Partitioning, at_borders: bool = False) -> list[Task]:
+    """Cut the rows into tasks of whole segments; one task when the source can only be read from its beginning.
+
+    With `at_borders` no task has rows of two contiguous partitions, also where that means reading some rows twice.
+    """
     stop = partitioning.bounds[-1] if partitioning.bounds is not None else source.row_count
-    if not source.random_access or stop is None or stop == UNKNOWN_END:
+    at_borders = at_borders and partitioning.bounds is not None and source.replayable
+    if stop is None or stop == UNKNOWN_END or not (source.random_access or at_borders):
         return [Task(0, None if stop == UNKNOWN_END else stop)]
     bounds = partitioning.bounds if partitioning.bounds is not None else (0, stop)
-    starts = [start for first, last in pairwise(bounds) for start in range(first, last, SEGMENT_ROWS)]
+    step = SEGMENT_ROWS if source.random_access else max(stop, 1)
+    starts = [start for first, last in pairwise(bounds) for start in range(first, last, step)]
     # Starting inside a row group means decoding it from its beginning: take all segments that start in one together.
     if source.boundaries:
         group = np.searchsorted(np.asarray(source.boundaries), starts, side="right")
-        starts = [start for i, start in enumerate(starts) if i == 0 or group[i] != group[i - 1]]
+        borders = set(bounds) if at_borders else ()
+        starts = [start for i, start in enumerate(starts) if i == 0 or group[i] != group[i - 1] or start in borders]
     return [Task(start, end) for start, end in pairwise([*starts, stop])]
 
 
@@ -79,16 +97,21 @@ class _Collector:
 
     def __init__(self, request: SummaryRequest, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
-        self._scattered = request.partitioning.bounds is None
+        self._bounds = request.partitioning.bounds
         self._seen: TreeFold[bool] = TreeFold(lambda first, second: True)
         self.fold = PieceFold(request.specification.kind, self._seen.covers)
+        self.missing = set(range(len(tasks)))
+        self.failed: dict[int, Exception] = {}
         self.dropped = self.rows_seen = 0
 
     def add(self, outcome: TaskOutcome) -> None:
-        assert outcome.result is not None
+        if outcome.result is None:
+            self.failed.update((number, outcome.error) for number in outcome.tasks if outcome.error is not None)
+            return
+        self.missing.difference_update(outcome.tasks)
         # Segments of contiguous partitions are all there, and are counted by partition.
-        if self._scattered:
-            for task in (self._tasks[index] for index in outcome.tasks):
+        if self._bounds is None:
+            for task in (self._tasks[number] for number in outcome.tasks):
                 stop = task.start + outcome.result.rows_seen if task.stop is None else task.stop
                 for segment in range(task.start // SEGMENT_ROWS, -(-stop // SEGMENT_ROWS)):
                     self._seen.push(0, segment, True)
@@ -97,53 +120,98 @@ class _Collector:
         self.dropped += outcome.result.dropped
         self.rows_seen += outcome.result.rows_seen
 
+    def incomplete(self) -> dict[int, Exception | None]:
+        """Return the partitions of which tasks are missing, with the error of the earliest of those that failed."""
+        found: dict[int, Exception | None] = {}
+        for number in sorted(self.missing):
+            assert self._bounds is not None
+            partition = int(np.searchsorted(self._bounds, self._tasks[number].start, side="right")) - 1
+            found[partition] = found.get(partition) or self.failed.get(number)
+        return found
 
-def gather(source: Source, request: SummaryRequest, engine: Engine) -> Gathered:
-    """Have all tasks run and merge their pieces in a fixed order."""
-    tasks = make_tasks(source, request.partitioning)
+
+def gather(
+    source: Source,
+    request: SummaryRequest,
+    engine: Engine,
+    tolerance: Tolerance = Tolerance(),  # noqa: B008 (immutable)
+    checkpoint: Checkpoint | None = None,
+) -> Gathered:
+    """Have all tasks run and merge their pieces in a fixed order.
+
+    Partitions that may be missing are contiguous: tasks are then cut at their borders, and nothing of a partition is
+    taken unless all of it came. A checkpoint has results of an earlier run, and is given those of this one.
+    """
+    partitioning = request.partitioning
+    tasks = make_tasks(source, partitioning, tolerance.by_partition or checkpoint is not None)
     collected = _Collector(request, tasks)
-    for outcome in _succeeding(engine.run(source, request, tasks), len(tasks)):
-        collected.add(outcome)
-    wholes = [collected.fold.result(partition) for partition in range(request.partitioning.count)]
+    if checkpoint is not None:
+        for outcome in checkpoint.load(len(tasks)):
+            collected.add(outcome)
+    if collected.missing:
+        for outcome in run_tasks(engine, source, request, tasks, sorted(collected.missing), tolerance):
+            collected.add(outcome)
+            if checkpoint is not None and outcome.result is not None:
+                checkpoint.keep(outcome.tasks, outcome.result)
+    incomplete = collected.incomplete()
+    if incomplete:
+        _check_enough(collected, partitioning, tolerance)
+    wholes = [
+        None if partition in incomplete else collected.fold.result(partition) for partition in range(partitioning.count)
+    ]
     target_range = np.array([[np.inf], [-np.inf]]) * np.ones(len(source.target_names))
     for whole in wholes:
         if whole is not None:
             target_range[0] = np.minimum(target_range[0], whole.target_range[0])
             target_range[1] = np.maximum(target_range[1], whole.target_range[1])
     columns = ((INTERCEPT,) if request.fit_intercept else ()) + source.feature_names + source.target_names
+    kept = [(name, wholes[i]) for i, name in enumerate(partitioning.names) if i not in incomplete]
     return Gathered(
         summaries=_summaries(wholes, request, columns, collected.rows_seen),
-        row_counts=tuple(0 if whole is None else whole.row_count for whole in wholes),
-        weight_sums=tuple(0.0 if whole is None else whole.weight_sum for whole in wholes),
+        names=tuple(name for name, _ in kept),
+        row_counts=tuple(0 if whole is None else whole.row_count for _, whole in kept),
+        weight_sums=tuple(0.0 if whole is None else whole.weight_sum for _, whole in kept),
         target_range=target_range,
-        rows_dropped=collected.dropped,
+        rows_dropped=_rows_dropped(wholes, partitioning) if incomplete else collected.dropped,
+        left_out=tuple(
+            PartitionLeftOut(partitioning.names[partition], _rows_of(partition, partitioning), _why(error, tolerance))
+            for partition, error in incomplete.items()
+        ),
     )
 
 
-def _succeeding(outcomes: Iterator[TaskOutcome], count: int) -> Iterator[TaskOutcome]:
-    """Yield outcomes until one fails; then wait for the tasks before it and raise the error of the earliest."""
-    missing = set(range(count))
-    earliest, error = count, None
-    try:
-        for outcome in outcomes:
-            if not missing.issuperset(outcome.tasks):
-                raise RuntimeError(f"the engine reported tasks {outcome.tasks} that it was not asked for, or twice")
-            missing.difference_update(outcome.tasks)
-            if outcome.error is not None and min(outcome.tasks) < earliest:
-                earliest, error = min(outcome.tasks), outcome.error
-            if error is None:
-                yield outcome
-            elif all(task > earliest for task in missing):
-                raise error
-    finally:
-        # Stops the work that is under way, when an error or an interrupt leaves some.
-        close = getattr(outcomes, "close", None)
-        if close is not None:
-            close()
-    if error is not None:
-        raise error
-    if missing:
-        raise RuntimeError(f"the engine did not report {len(missing)} of {count} tasks")
+def _check_enough(collected: _Collector, partitioning: Partitioning, tolerance: Tolerance) -> None:
+    left_out = collected.incomplete()
+    count = partitioning.count - len(left_out)
+    if count >= max(1, tolerance.min_partitions):
+        return
+    if count == 0 and len(collected.failed) == len(collected.missing):
+        raise collected.failed[min(collected.failed)]
+    late = sum(error is None for error in left_out.values())
+    when = f" within the deadline of {tolerance.deadline:g} s" if late else ""
+    failed = len(left_out) - late
+    raise InputError(
+        f"Only {count} of {partitioning.count} partitions arrived{when}"
+        + (f" ({failed} could not be read)" if failed else "")
+        + f", fewer than min_partitions={tolerance.min_partitions}: "
+        + ("allow more time, or ask for fewer." if late else "mend the others, or ask for fewer.")
+    )
+
+
+def _why(error: Exception | None, tolerance: Tolerance) -> str:
+    if error is None:
+        return f"it had not arrived at the deadline of {tolerance.deadline:g} s"
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+
+
+def _rows_of(partition: int, partitioning: Partitioning) -> int:
+    assert partitioning.bounds is not None
+    return partitioning.bounds[partition + 1] - partitioning.bounds[partition]
+
+
+def _rows_dropped(wholes: Sequence[Piece | None], partitioning: Partitioning) -> int:
+    """Return how many rows of the partitions that remain had missing values."""
+    return sum(_rows_of(i, partitioning) - whole.row_count for i, whole in enumerate(wholes) if whole is not None)
 
 
 def _summaries(

@@ -15,7 +15,7 @@ from partsketch.errors import InputError
 from partsketch.files import write_atomically
 from partsketch.inference import Inference
 from partsketch.model import Model
-from partsketch.record import PartitionRecord, Record
+from partsketch.record import PartitionLeftOut, PartitionRecord, Record
 from partsketch.sources.encoding import Encoding
 
 FILE_FORMAT = "partsketch model"
@@ -46,6 +46,7 @@ def from_dict(values: dict[str, Any]) -> Model:
     record["partitions"] = tuple(PartitionRecord(**entry) for entry in record["partitions"])
     record["aliased"] = tuple((column, tuple(others)) for column, others in record["aliased"])
     record["warnings"] = tuple(record["warnings"])
+    record["partitions_left_out"] = tuple(PartitionLeftOut(**entry) for entry in record["partitions_left_out"])
     encoding = values["encoding"]
     features, targets = len(values["feature_names"]), len(values["target_names"])
     fits = len(values["partition_coefficients"])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from partsketch.errors import InputError
 from partsketch.sketches.base import all_sketches
+from partsketch.tolerance import Tolerance
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,10 @@ class FitOptions:
     seed: int
     averaging: str = "equal"
     alpha: float = 0.0
+    on_partition_error: str = "raise"
+    deadline: float | None = None
+    min_partitions: int | None = None
+    checkpoint: str | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -87,6 +94,34 @@ class FitOptions:
             raise InputError(
                 "averaging='inverse_variance' goes with alpha=0: its variances are those of least squares."
             )
+        self._check_faults()
+
+    def _check_faults(self) -> None:
+        if self.on_partition_error not in ("raise", "drop"):
+            raise InputError(f"on_partition_error is {self.on_partition_error!r}: choose 'raise' or 'drop'.")
+        if self.deadline is not None and (not isinstance(self.deadline, numbers.Real) or not self.deadline > 0):
+            raise InputError(f"deadline is {self.deadline!r}: give a number of seconds above 0, or None.")
+        if self.min_partitions is not None and (not _is_count(self.min_partitions) or self.min_partitions < 1):
+            raise InputError(f"min_partitions is {self.min_partitions!r}: give a whole number, at least 1.")
+        asked = "on_partition_error='drop'" if self.on_partition_error == "drop" else f"deadline={self.deadline}"
+        if not self.tolerance.by_partition:
+            if self.min_partitions is not None:
+                raise InputError("min_partitions goes with deadline or with on_partition_error='drop'.")
+        elif not METHODS[self.method].by_partition:
+            raise InputError(
+                f"{asked} leaves out partitions, and method={self.method!r} has none: its summaries are of all rows; "
+                "use 'average', 'partition' or 'stack'."
+            )
+        elif self.partition_by not in ("order", "file"):
+            raise InputError(
+                f"{asked} needs partitions whose rows lie together: with partition_by={self.partition_by!r} rows that "
+                "are lost would be lost to every partition; use 'order' or 'file'."
+            )
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """What may be missing at the end."""
+        return Tolerance(self.on_partition_error == "drop", self.deadline, self.min_partitions or 1)
 
     @property
     def partition_column(self) -> str | None:
@@ -102,8 +137,17 @@ def _listed(names: Any) -> str:
     return ", ".join(repr(name) for name in names)
 
 
-def seed_from(random_state: Any) -> int:
-    """Return a seed in 0..2⁶⁴−1 from None (fresh entropy), a whole number, or a NumPy generator."""
+def seed_from(random_state: Any, checkpoint: str | PathLike[str] | None = None) -> int:
+    """Return a seed in 0..2⁶⁴−1 from None (fresh entropy), a whole number, or a NumPy generator.
+
+    A run that goes on from a checkpoint takes its seed from there, unless another is given.
+    """
+    if random_state is None and checkpoint is not None:
+        from partsketch.checkpoint import recorded_seed
+
+        seed = recorded_seed(Path(checkpoint))
+        if seed is not None:
+            return seed
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
     if _is_count(random_state):

@@ -17,6 +17,15 @@ class PartitionRecord:
 
 
 @dataclass(frozen=True)
+class PartitionLeftOut:
+    """A partition that the model does not know: its name, its rows if they are known, and why it was left out."""
+
+    name: str
+    row_count: int | None
+    reason: str
+
+
+@dataclass(frozen=True)
 class Record:
     """How a model came about: everything needed to repeat the fit, and the reason of every automatic choice.
 
@@ -44,6 +53,8 @@ class Record:
         Versions of partsketch and of the libraries that computed.
     data
         Description of the rows.
+    partitions_left_out
+        Partitions that could not be read or came too late; nothing of them is in the model or in any number here.
     """
 
     options: dict[str, Any]
@@ -62,3 +73,4 @@ class Record:
     warnings: tuple[str, ...]
     versions: dict[str, str]
     data: str
+    partitions_left_out: tuple[PartitionLeftOut, ...] = ()

@@ -16,11 +16,11 @@ from partsketch.combine import Combination, Regression
 from partsketch.inference import infer
 from partsketch.model import Model
 from partsketch.options import METHODS, FitOptions
-from partsketch.record import PartitionRecord, Record
+from partsketch.record import PartitionLeftOut, PartitionRecord, Record
 from partsketch.sources.encoding import Encoding
 from partsketch.summarise import INTERCEPT
 from partsketch.summary import Summary
-from partsketch.wording import alias_warnings, size_warnings
+from partsketch.wording import alias_warnings, left_out_warnings, size_warnings
 
 FloatArray = NDArray[np.float64]
 
@@ -45,6 +45,8 @@ class Circumstances:
         Description of the rows.
     encoding
         One-hot encoding of text columns.
+    partitions_left_out
+        Partitions that could not be read or came too late.
     """
 
     options: dict[str, Any]
@@ -58,6 +60,7 @@ class Circumstances:
     warnings: tuple[str, ...]
     data: str
     encoding: Encoding
+    partitions_left_out: tuple[PartitionLeftOut, ...] = ()
 
 
 def build_model(
@@ -81,6 +84,7 @@ def build_model(
         warnings.append(
             f"The last {circumstances.rows_left_out} rows were left out so that all partitions have the same size."
         )
+    warnings += left_out_warnings(circumstances.partitions_left_out, len(circumstances.names))
     conditions = [solution.condition for solution in combination.solutions]
     record = Record(
         options=circumstances.options,
@@ -99,6 +103,7 @@ def build_model(
         warnings=tuple(warnings),
         versions=_versions(),
         data=circumstances.data,
+        partitions_left_out=circumstances.partitions_left_out,
     )
     first = int(INTERCEPT in regression.features)
 
@@ -145,6 +150,10 @@ def plain_options(options: FitOptions, engine_name: str) -> dict[str, Any]:
     values["n_partitions"] = int(options.n_partitions)
     values["sketch_size"] = None if options.sketch_size is None else int(options.sketch_size)
     values["alpha"] = float(options.alpha)
+    values["deadline"] = None if options.deadline is None else float(options.deadline)
+    values["min_partitions"] = None if options.min_partitions is None else int(options.min_partitions)
+    # Where results were kept meanwhile says nothing about the model.
+    del values["checkpoint"]
     return {**values, "engine": engine_name}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.record import PartitionLeftOut
 from partsketch.solve import Alias, Solution
 from partsketch.summarise import INTERCEPT
 
@@ -51,6 +52,19 @@ def alias_warnings(solutions: Sequence[Solution], columns: int) -> list[str]:
     return [
         f"{len(singular)} of {len(solutions)} fits have dependent columns (rank {spread} of {columns}): "
         f"{listed(dependent)}; the solution of least norm was taken in each."
+    ]
+
+
+def left_out_warnings(left_out: Sequence[PartitionLeftOut], kept: int, most: int = 3) -> list[str]:
+    """Name the partitions that a model does not know, and say why."""
+    if not left_out:
+        return []
+    named = "; ".join(f"{part.name!r} ({part.reason.rstrip('.')})" for part in left_out[:most])
+    more = f"; and {len(left_out) - most} more, which the record names" if len(left_out) > most else ""
+    verb = "was" if len(left_out) == 1 else "were"
+    return [
+        f"{len(left_out)} of {len(left_out) + kept} partitions {verb} left out: {named}{more}. The model, its "
+        "certificate and its intervals are of the others alone."
     ]
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from partsketch.errors import InputError
+
+if TYPE_CHECKING:
+    from partsketch.options import FitOptions
 
 
 @click.command(
@@ -59,7 +63,26 @@ from partsketch.errors import InputError
     show_default=True,
     help="Refuse missing values, or drop their rows.",
 )
-@click.option("--engine", default="local", show_default=True, help="Where summaries are made.")
+@click.option(
+    "--engine",
+    default="local",
+    show_default=True,
+    help="Where summaries are made: local, dask, ray, spark, or an address such as dask://host:8786.",
+)
+@click.option(
+    "--on-partition-error",
+    type=click.Choice(["raise", "drop"]),
+    default="raise",
+    show_default=True,
+    help="Stop, or leave out partitions that cannot be read.",
+)
+@click.option("--deadline", type=float, help="Seconds after which late partitions are left out.")
+@click.option("--min-partitions", type=int, help="Refuse to go on with fewer partitions; default: 1.")
+@click.option(
+    "--checkpoint",
+    type=click.Path(path_type=Path),
+    help="Folder that keeps what is finished: started again after a crash, the fit does only the rest.",
+)
 @click.option("--seed", type=int, help="Seed of the sketches; default: fresh, and recorded.")
 @click.option("--model", "model_path", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
 @click.option(
@@ -84,6 +107,10 @@ def command(
     encode: bool,
     missing: Literal["error", "drop"],
     engine: str,
+    on_partition_error: str,
+    deadline: float | None,
+    min_partitions: int | None,
+    checkpoint: Path | None,
     seed: int | None,
     model_path: Path | None,
     compare: bool,
@@ -91,8 +118,6 @@ def command(
     as_json: bool,
 ) -> None:
     """Fit a linear model to DATA: files, folders or globs of Parquet, CSV, Feather or .npy."""
-    from dataclasses import replace
-
     from partsketch.api import open_for_fit
     from partsketch.engines.base import using_engine
     from partsketch.fitting import Fit, fit_source
@@ -110,16 +135,20 @@ def command(
         sketch=sketch,
         sketch_size=sketch_size,
         fit_intercept=not no_intercept,
-        seed=seed_from(seed),
+        seed=seed_from(seed, checkpoint),
         averaging=averaging,
         alpha=alpha,
+        on_partition_error=on_partition_error,
+        deadline=deadline,
+        min_partitions=min_partitions,
+        checkpoint=None if checkpoint is None else str(checkpoint),
     )
     chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
     source = open_for_fit(list(data), list(targets), chosen, options, weights, encode, missing)
 
     # The clocks below compare two fits; what is loaded once for both should not count against the first.
     get_sketch(sketch).prepare()
-    if source.replayable:
+    if source.replayable and on_partition_error == "raise":
         next(iter(source.read(0, 1)), None)
 
     def timed(asked: FitOptions) -> tuple[Fit, float]:
@@ -132,8 +161,9 @@ def command(
         if model_path is not None:
             fit.model.save(model_path)
         exact = None
-        if compare and method != "exact":
-            exact = timed(replace(options, method="exact", averaging="equal", alpha=0.0))
+        # Of the rows that remain only summaries are left, and a second pass would miss the deadline.
+        if compare and method != "exact" and deadline is None and not fit.model.record.partitions_left_out:
+            exact = timed(_exact_options(options))
     for sentence in fit.model.record.warnings:
         click.echo(f"Warning: {sentence}", err=True)
     if as_json:
@@ -141,3 +171,16 @@ def command(
         click.echo(json.dumps(values, ensure_ascii=False))
     else:
         print_fit(fit, seconds, exact, model_path, with_summary)
+
+
+def _exact_options(options: FitOptions) -> FitOptions:
+    """Return the options of exact least squares on the same rows, with a checkpoint of its own."""
+    return replace(
+        options,
+        method="exact",
+        averaging="equal",
+        alpha=0.0,
+        on_partition_error="raise",
+        min_partitions=None,
+        checkpoint=None if options.checkpoint is None else str(Path(options.checkpoint) / "exact"),
+    )

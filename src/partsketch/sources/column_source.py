@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.errors import InputError
+from partsketch.record import PartitionLeftOut
 from partsketch.sources.base import FilePart, FloatArray, IntArray
 from partsketch.sources.blocks import ColumnBlock, Indicators
 from partsketch.sources.checking import (
@@ -30,7 +31,13 @@ from partsketch.sources.values import as_numbers, coded
 
 @dataclass(frozen=True)
 class ColumnSource:
-    """Rows with named columns, of which `rows` delivers exactly those that the selection uses, in its order."""
+    """Rows with named columns, of which `rows` delivers exactly those that the selection uses, in its order.
+
+    Attributes
+    ----------
+    unreadable
+        Files that were asked for and are not among the rows, because they could not be opened.
+    """
 
     rows: Rows
     selection: Selection
@@ -38,6 +45,7 @@ class ColumnSource:
     partition: PartitionColumn | None
     missing: Missing
     leaves_finiteness: bool = False
+    unreadable: tuple[PartitionLeftOut, ...] = ()
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from partsketch.errors import InputError
+from partsketch.errors import InputError, UnreadableError
 from partsketch.sources import csv_faults
 from partsketch.sources.base import FilePart
 from partsketch.sources.csv_stream import open_csv, truth_values
@@ -110,7 +110,7 @@ class CsvRows:
         except InputError as error:
             numeric = [column for column in self.chosen if column not in self.texts]
             fault = csv_faults.find_fault(self.data_files, index, file_start, numeric, flexible)
-            raise (InputError(fault) if fault else error) from error
+            raise (UnreadableError(fault) if fault else error) from error
 
 
 def csv_rows(data_files: DataFiles) -> CsvRows:
@@ -125,9 +125,9 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
                 has_rows = first_file >= 0 or any(batch.num_rows for batch in reader)
         except InputError as error:
             if "Empty CSV file" in str(error):
-                raise InputError(f"{name} has no rows.") from error
+                raise UnreadableError(f"{name} has no rows.") from error
             fault = csv_faults.find_fault(data_files, index, 0, (), frozenset())
-            raise (InputError(fault) if fault else error) from error
+            raise (UnreadableError(fault) if fault else error) from error
         header = header or schema.names
         check_same_columns(name, schema.names, data_files.names[0], header)
         if has_rows and first_file < 0:

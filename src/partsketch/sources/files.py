@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from partsketch.errors import InputError
+from partsketch.errors import InputError, UnreadableError
 
 FORMATS = {
     ".parquet": "Parquet",
@@ -56,6 +56,11 @@ class DataFiles:
         """The files in one phrase."""
         return f"1 {self.format} file" if len(self.paths) == 1 else f"{len(self.paths)} {self.format} files"
 
+    def only(self, indices: Sequence[int]) -> DataFiles:
+        """Return some of the files, under the names they have among all."""
+        paths, names = (tuple(values[index] for index in indices) for values in (self.paths, self.names))
+        return DataFiles(self.uri, paths, names, self.format)
+
     @property
     def is_local(self) -> bool:
         """Whether the files are on this machine."""
@@ -66,12 +71,15 @@ class DataFiles:
         return _filesystem(self.uri)[0]
 
 
-def find_files(data: Any) -> DataFiles:
-    """Return the files that a path, directory, glob, URI or list of these means, in order of their names."""
+def find_files(data: Any, tolerant: bool = False) -> DataFiles:
+    """Return the files that a path, directory, glob, URI or list of these means, in order of their names.
+
+    Files that do not exist or are empty are refused, unless `tolerant`: opening them will fail.
+    """
     entries = [data] if isinstance(data, str | os.PathLike) else list(data)
     if not entries:
         raise InputError("The list of files is empty.")
-    found = [_expand(os.fspath(entry)) for entry in entries]
+    found = [_expand(os.fspath(entry), tolerant) for entry in entries]
     uris = {uri.split("://")[0] for uri, _ in found}
     if len(uris) > 1:
         raise InputError("The files are on different file systems: use files of one of them at a time.")
@@ -98,11 +106,11 @@ def reading(name: str, kind: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, FileNotFoundError):
-            raise InputError(f"{name} does not exist.") from error
+            raise UnreadableError(f"{name} does not exist.") from error
         first_line = (str(error).splitlines() or [type(error).__name__])[0]
         # A damaged file may be quoted in the message.
         reason = "".join(letter if letter.isprintable() else "?" for letter in first_line[:160]).rstrip(". ")
-        raise InputError(f"{name} cannot be read as {kind}, it may be truncated or damaged: {reason}.") from error
+        raise UnreadableError(f"{name} cannot be read as {kind}, it may be truncated or damaged: {reason}.") from error
 
 
 def check_same_columns(name: str, columns: Sequence[str], first_name: str, first_columns: Sequence[str]) -> None:
@@ -132,7 +140,7 @@ def _filesystem(location: str) -> tuple[Any, str]:
     return filesystem, path
 
 
-def _expand(entry: str) -> tuple[str, list[str]]:
+def _expand(entry: str, tolerant: bool) -> tuple[str, list[str]]:
     """Return the URI of the file system (empty: local paths) and the paths that one entry means."""
     remote = "://" in entry
     # In a URI a question mark begins the options of the file system, such as the region.
@@ -141,7 +149,7 @@ def _expand(entry: str) -> tuple[str, list[str]]:
     glob = None if not remote and Path(location).exists() else _GLOB.search(location, beginning)
     if glob is None:
         filesystem, path = _filesystem(location + mark + query)
-        return entry if remote else "", _expand_path(filesystem, path, entry)
+        return entry if remote else "", _expand_path(filesystem, path, entry, tolerant)
     base = location[: glob.start()].rpartition("/")[0] or "/"
     uri = base + mark + query
     filesystem, base_path = _filesystem(uri)
@@ -152,7 +160,7 @@ def _expand(entry: str) -> tuple[str, list[str]]:
         for info in _listed(filesystem, base_path, entry, recursive=len(parts) > 1)
         if _matches(info.path[len(base_path) :].strip("/").split("/"), parts)
     ]
-    paths = [path for top in sorted(matched) for path in _expand_path(filesystem, top, entry)]
+    paths = [path for top in sorted(matched) for path in _expand_path(filesystem, top, entry, tolerant)]
     if not paths:
         raise InputError(f"No file matches {entry}.")
     return uri if remote else "", list(dict.fromkeys(paths))
@@ -179,15 +187,15 @@ def _listed(filesystem: Any, directory: str, entry: str, recursive: bool) -> lis
     return found
 
 
-def _expand_path(filesystem: Any, path: str, entry: str) -> list[str]:
+def _expand_path(filesystem: Any, path: str, entry: str, tolerant: bool) -> list[str]:
     from pyarrow import fs
 
     with reading(entry, "a file or directory"):
         info = filesystem.get_file_info(path)
-    if info.type == fs.FileType.NotFound:
+    if info.type == fs.FileType.NotFound and not (tolerant and _extension(path) in FORMATS):
         raise InputError(f"{entry} does not exist.")
     if info.type != fs.FileType.Directory:
-        if info.size == 0:
+        if info.size == 0 and not tolerant:
             raise InputError(f"{posixpath.basename(path)} is empty: it has no bytes.")
         return [path]
     inside = [
@@ -200,7 +208,7 @@ def _expand_path(filesystem: Any, path: str, entry: str) -> list[str]:
     if not inside:
         raise InputError(f"The directory {entry} has no data files (Parquet, CSV, Feather or .npy).")
     for found in inside:
-        if found.size == 0:
+        if found.size == 0 and not tolerant:
             raise InputError(f"{posixpath.basename(found.path)} is empty: it has no bytes.")
     return sorted(found.path for found in inside)
 

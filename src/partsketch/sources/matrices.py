@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.errors import InputError
+from partsketch.errors import InputError, UnreadableError
 from partsketch.sources.base import FilePart
 from partsketch.sources.rows import Column, Kind, RawBatch, check_numeric, clip
 
@@ -38,7 +38,7 @@ class NpyPart:
         try:
             array: NDArray[Any] = np.load(self.path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError, OSError) as error:
-            raise InputError(
+            raise UnreadableError(
                 f"{self.name} cannot be read as a .npy file: it is truncated or damaged, or holds no numbers."
             ) from error
         return array

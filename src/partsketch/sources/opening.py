@@ -15,6 +15,7 @@ from partsketch.sources.chunked import ChunkedRows, cluster_of, open_chunked
 from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.columns import columns_to_encode, select
 from partsketch.sources.encoding import Encoding
+from partsketch.sources.files import DataFiles, find_files
 from partsketch.sources.remote import ChunkedColumns
 from partsketch.sources.rows import Rows
 from partsketch.sources.scanning import scan
@@ -110,8 +111,10 @@ def open_rows(data: Any) -> Rows:
         from partsketch.sources.matrices import MemoryPart, matrix_rows
 
         return matrix_rows([MemoryPart(data if data.dtype.names else numeric_array(data, "The array"))])
-    if isinstance(data, str | os.PathLike) or _is_list_of_paths(data):
+    if isinstance(data, DataFiles):
         return _open_files(data)
+    if are_paths(data):
+        return _open_files(find_files(data))
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         from partsketch.sources.tables import table_rows
 
@@ -127,14 +130,13 @@ def _is_matrix(data: Any) -> bool:
     return arrays and data.ndim == 2
 
 
-def _is_list_of_paths(data: Any) -> bool:
-    return isinstance(data, list | tuple) and all(isinstance(entry, str | os.PathLike) for entry in data)
+def are_paths(data: Any) -> bool:
+    """Tell whether data is a path or a list of paths."""
+    entries = data if isinstance(data, list | tuple) else [data]
+    return all(isinstance(entry, str | os.PathLike) for entry in entries)
 
 
-def _open_files(data: Any) -> Rows:
-    from partsketch.sources.files import find_files
-
-    data_files = find_files(data)
+def _open_files(data_files: DataFiles) -> Rows:
     if data_files.format == "Parquet":
         from partsketch.sources.parquet import parquet_rows
 
