@@ -31,7 +31,8 @@ class Checkpoint:
 
     def __init__(self, folder: Path, fingerprint: str, kind: str) -> None:
         self._folder, self._fingerprint, self._kind = folder, fingerprint, kind
-        self._kept: list[tuple[tuple[int, ...], TaskResult]] = []
+        self._tasks: list[int] = []
+        self._results = TaskResult((), 0, 0)
         self._next_write = time.monotonic() + _LEAST_SECONDS
 
     def load(self, task_count: int) -> Iterator[TaskOutcome]:
@@ -49,19 +50,19 @@ class Checkpoint:
 
     def keep(self, tasks: Sequence[int], result: TaskResult) -> None:
         """Keep the result of these tasks: in a file soon, at the latest when the folder is closed."""
-        self._kept.append((tuple(tasks), result))
+        self._tasks.extend(tasks)
+        self._results = merge_results(self._kind, [self._results, result])
         if time.monotonic() >= self._next_write:
             self.write()
 
     def write(self) -> None:
         """Write what has been kept since the last time into one file."""
-        if not self._kept:
+        if not self._tasks:
             return
         started = time.monotonic()
-        tasks = sorted(task for several, _ in self._kept for task in several)
-        merged = merge_results(self._kind, [result for _, result in self._kept])
-        save_result(self._folder / f"tasks-{tasks[0]:08d}.bin", self._fingerprint, tasks, merged)
-        self._kept.clear()
+        tasks = sorted(self._tasks)
+        save_result(self._folder / f"tasks-{tasks[0]:08d}.bin", self._fingerprint, tasks, self._results)
+        self._tasks, self._results = [], TaskResult((), 0, 0)
         now = time.monotonic()
         self._next_write = now + max(_LEAST_SECONDS, _SHARE_OF_TIME * (now - started))
 
