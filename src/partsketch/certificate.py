@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.combine import Combination, Regression
+from partsketch.combination import Combination, Regression
 from partsketch.errors import InputError
 from partsketch.options import METHODS
 from partsketch.summary import Summary

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from partsketch.blas import one_thread_each
-from partsketch.combine import Combination, Regression, combine_summaries
+from partsketch.combination import Combination, Regression, combine_summaries
 from partsketch.engines.base import Engine
 from partsketch.errors import InputError
 from partsketch.gathering import Gathered, gather

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from partsketch._version import __version__
 from partsketch.certificate import certify
-from partsketch.combine import Combination, Regression
+from partsketch.combination import Combination, Regression
 from partsketch.inference import infer
 from partsketch.model import Model
 from partsketch.options import METHODS, FitOptions
