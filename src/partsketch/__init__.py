@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from partsketch.estimator import SketchedRegression
     from partsketch.model import Model
     from partsketch.model_file import load
+    from partsketch.sites import combine, sketch
     from partsketch.summary import Summary
 
 __all__ = [
@@ -28,8 +29,10 @@ __all__ = [
     "SketchedRegression",
     "Summary",
     "__version__",
+    "combine",
     "fit",
     "load",
+    "sketch",
     "theory",
 ]
 
@@ -43,8 +46,10 @@ _HOMES = {
     "PartsketchWarning": "errors",
     "SketchedRegression": "estimator",
     "Summary": "summary",
+    "combine": "sites",
     "fit": "api",
     "load": "model_file",
+    "sketch": "sites",
 }
 
 

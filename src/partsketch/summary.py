@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import struct
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,48 +11,10 @@ from numpy.typing import NDArray
 from partsketch.blas import triangular_factor
 from partsketch.errors import InputError
 from partsketch.files import write_atomically
+from partsketch.provenance import About, Part
 from partsketch.sketches.base import get_sketch
 
 FloatArray = NDArray[np.float64]
-
-_MAGIC = b"PSKETCH\n"
-FORMAT_VERSION = 1
-_LARGEST_HEADER = 2**24
-_DIGEST_BYTES = 32
-
-
-@dataclass(frozen=True)
-class Part:
-    """Which rows, and which random numbers, stand behind some rows of a summary.
-
-    Attributes
-    ----------
-    origin
-        Name of the data set or site; row numbers of different origins are unrelated.
-    stream
-        Stream of random numbers; also the partition's number.
-    start, stop
-        Rows numbered start to stop (of the stream's partition) are in; stop is excluded.
-    size
-        Rows of the summary that belong to this part.
-    seed
-        Seed of the sketch; None for exact summaries.
-    contiguous
-        Whether all rows of the range are in; False when only those of this stream's partition are.
-    """
-
-    origin: str
-    stream: int
-    start: int
-    stop: int
-    size: int
-    seed: int | None
-    contiguous: bool = True
-
-    def overlaps(self, other: Part) -> bool:
-        """Whether a row may be in both: the ranges overlap, and do not merely share rows out among partitions."""
-        apart = not self.contiguous and not other.contiguous and self.stream != other.stream
-        return self.start < other.stop and other.start < self.stop and not apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +33,8 @@ class Summary:
         What stands behind the rows of Z, in order.
     row_count, weight_sum
         How many rows, and how much weight, were summarised.
+    about
+        What else its maker tells.
     """
 
     matrix: FloatArray
@@ -82,6 +43,7 @@ class Summary:
     parts: tuple[Part, ...]
     row_count: int
     weight_sum: float
+    about: About = field(default_factory=About)
 
     def __post_init__(self) -> None:
         matrix = np.array(self.matrix, dtype=np.float64, order="C")
@@ -95,7 +57,8 @@ class Summary:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Summary):
             return NotImplemented
-        return self._header() == other._header() and np.array_equal(self.matrix, other.matrix)
+        mine, theirs = ({**vars(summary), "matrix": None} for summary in (self, other))
+        return mine == theirs and np.array_equal(self.matrix, other.matrix)
 
     def __hash__(self) -> int:
         return hash((self.columns, self.kind, self.parts, self.matrix.tobytes()))
@@ -114,13 +77,12 @@ class Summary:
         exact = not get_sketch(self.kind).is_random
         for mine in self.parts:
             for theirs in other.parts:
-                same_numbers = (mine.seed, mine.stream) == (theirs.seed, theirs.stream)
-                if mine.origin == theirs.origin and mine.overlaps(theirs):
+                if mine.overlaps(theirs):
                     raise InputError(
-                        f"Cannot stack: rows {max(mine.start, theirs.start)} to {min(mine.stop, theirs.stop)} of "
-                        "the same data are in both summaries and would count twice."
+                        f"Cannot stack: {_shared_rows(mine, theirs)} of the same data are in both summaries and would "
+                        "count twice; give other rows of one site a label of their own."
                     )
-                if same_numbers and not exact:
+                if mine.shares_numbers(theirs) and not exact:
                     raise InputError(
                         f"Cannot stack: both sketches use the random numbers of seed {mine.seed}, stream "
                         f"{mine.stream}; sum them if they are parts of one sketch, else make one with another seed."
@@ -133,6 +95,7 @@ class Summary:
             parts=self.parts + other.parts,
             row_count=self.row_count + other.row_count,
             weight_sum=self.weight_sum + other.weight_sum,
+            about=self.about.joined(other.about),
         )
 
     def sum(self, other: Summary) -> Summary:
@@ -141,27 +104,11 @@ class Summary:
         if not get_sketch(self.kind).is_random:
             raise InputError("Exact summaries are merged by stacking, not by summing.")
         identity = [(part.seed, part.stream, part.size) for part in self.parts]
-        if identity != [(part.seed, part.stream, part.size) for part in other.parts]:
+        if any(part.seed is None for part in self.parts) or identity != [
+            (part.seed, part.stream, part.size) for part in other.parts
+        ]:
             raise InputError("Cannot sum: the summaries are not made by the same sketch rows (seed, stream, size).")
-        for mine, theirs in zip(self.parts, other.parts, strict=True):
-            if mine.overlaps(theirs):
-                raise InputError(
-                    f"Cannot sum: rows {max(mine.start, theirs.start)} to {min(mine.stop, theirs.stop)} have the "
-                    "same numbers in both summaries; number the rows of the second one after the first."
-                )
-            if mine.stop != theirs.start and theirs.stop != mine.start:
-                raise InputError("Cannot sum: the rows of the two summaries do not follow one another.")
-        parts = tuple(
-            Part(
-                mine.origin,
-                mine.stream,
-                min(mine.start, theirs.start),
-                max(mine.stop, theirs.stop),
-                mine.size,
-                mine.seed,
-            )
-            for mine, theirs in zip(self.parts, other.parts, strict=True)
-        )
+        parts = tuple(_joined(mine, theirs) for mine, theirs in zip(self.parts, other.parts, strict=True))
         return Summary(
             matrix=get_sketch(self.kind).merge(self.matrix, other.matrix),
             columns=self.columns,
@@ -169,6 +116,7 @@ class Summary:
             parts=parts,
             row_count=self.row_count + other.row_count,
             weight_sum=self.weight_sum + other.weight_sum,
+            about=self.about.joined(other.about),
         )
 
     def select(self, columns: tuple[str, ...]) -> FloatArray:
@@ -178,57 +126,20 @@ class Summary:
             raise InputError(f"The summary has no column {missing[0]!r}; it has {', '.join(self.columns)}.")
         return self.matrix[:, [self.columns.index(name) for name in columns]]
 
-    def _header(self) -> dict[str, object]:
-        return {
-            "version": FORMAT_VERSION,
-            "shape": list(self.matrix.shape),
-            "columns": list(self.columns),
-            "kind": self.kind,
-            "parts": [asdict(part) for part in self.parts],
-            "row_count": self.row_count,
-            "weight_sum": self.weight_sum.hex(),
-        }
-
     def to_bytes(self) -> bytes:
-        """Return the file format: magic, header length, JSON header, little-endian doubles by row, SHA-256."""
-        header = json.dumps(self._header(), sort_keys=True, ensure_ascii=False).encode()
-        body = _MAGIC + struct.pack("<I", len(header)) + header + self.matrix.astype("<f8").tobytes()
-        return body + hashlib.sha256(body).digest()
+        """Return the file format, as docs/sketch-format.md describes it."""
+        from partsketch.summary_file import to_bytes
+
+        return to_bytes(self)
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "summary") -> Summary:
         """Read what `to_bytes` wrote; `name` is used in messages."""
-        if not data.startswith(_MAGIC):
-            raise InputError(f"{name} is not a partsketch summary.")
-        start = len(_MAGIC) + 4
-        damaged = InputError(f"{name} is damaged or cut short: make it again.")
-        if len(data) < start + _DIGEST_BYTES or hashlib.sha256(data[:-_DIGEST_BYTES]).digest() != data[-_DIGEST_BYTES:]:
-            raise damaged
-        length = struct.unpack("<I", data[len(_MAGIC) : start])[0]
-        if length > min(_LARGEST_HEADER, len(data) - start - _DIGEST_BYTES):
-            raise damaged
-        try:
-            header = json.loads(data[start : start + length])
-            version = int(header["version"])
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise damaged from error
-        if version > FORMAT_VERSION:
-            raise InputError(f"{name} has format version {version}, newer than {FORMAT_VERSION}: update partsketch.")
-        try:
-            rows, width = (int(size) for size in header["shape"])
-            body = data[start + length : -_DIGEST_BYTES]
-            if rows < 0 or width < 1 or len(body) != rows * width * 8:
-                raise damaged
-            return cls(
-                matrix=np.frombuffer(body, dtype="<f8").reshape(rows, width),
-                columns=tuple(str(column) for column in header["columns"]),
-                kind=get_sketch(header["kind"]).kind,
-                parts=tuple(Part(**part) for part in header["parts"]),
-                row_count=int(header["row_count"]),
-                weight_sum=float.fromhex(header["weight_sum"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise damaged from error
+        from io import BytesIO
+
+        from partsketch.summary_file import read
+
+        return read(BytesIO(data), len(data), name)
 
     def save(self, path: str | Path) -> None:
         """Write to a file, whole or not at all."""
@@ -237,8 +148,27 @@ class Summary:
     @classmethod
     def load(cls, path: str | Path) -> Summary:
         """Read a file that `save` wrote."""
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
-        return cls.from_bytes(data, str(path))
+        from partsketch.summary_file import load
+
+        return load(Path(path))
+
+
+def _shared_rows(mine: Part, theirs: Part) -> str:
+    if None in (mine.start, mine.stop, theirs.start, theirs.stop) or mine.batch != theirs.batch:
+        return f"rows of {mine.name!r}"
+    starts, stops = [part.start or 0 for part in (mine, theirs)], [part.stop or 0 for part in (mine, theirs)]
+    return f"rows {max(starts)} to {min(stops)}"
+
+
+def _joined(mine: Part, theirs: Part) -> Part:
+    """Return the part of both, whose rows must follow one another."""
+    if mine.range_overlaps(theirs):
+        raise InputError(
+            f"Cannot sum: {_shared_rows(mine, theirs)} have the same numbers in both summaries; number the rows of the "
+            "second one after the first."
+        )
+    assert mine.start is not None
+    assert theirs.start is not None
+    if mine.stop != theirs.start and theirs.stop != mine.start:
+        raise InputError("Cannot sum: the rows of the two summaries do not follow one another.")
+    return replace(mine, start=min(mine.start, theirs.start), stop=max(mine.stop or 0, theirs.stop or 0))

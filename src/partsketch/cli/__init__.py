@@ -12,7 +12,13 @@ import click
 from partsketch._version import __version__
 from partsketch.errors import PartsketchError
 
-_COMMANDS = {"fit": "partsketch.cli.fit", "predict": "partsketch.cli.predict", "reproduce": "partsketch.cli.reproduce"}
+_COMMANDS = {
+    "fit": "partsketch.cli.fit",
+    "predict": "partsketch.cli.predict",
+    "sketch": "partsketch.cli.sketch",
+    "combine": "partsketch.cli.combine",
+    "reproduce": "partsketch.cli.reproduce",
+}
 
 
 class _LazyCommands(click.Group):

@@ -89,7 +89,8 @@ def _facts(fit: Fit, seconds: float, exact: tuple[Fit, float] | None) -> list[st
     record = fit.model.record
     method = METHODS[fit.model.method]
     parts = f", {len(record.partitions)} {'partitions' if method.by_partition else 'sketches'}"
-    size = f", {record.sketch_size} sketch rows each, seed {record.seed}" if record.sketch_size else ""
+    seed = "" if record.seed is None else f", seed {record.seed}"
+    size = f", {record.sketch_size} sketch rows each{seed}" if record.sketch_size else ""
     condition = "" if record.condition is None else f", condition {record.condition:.3g}"
     lines = [
         f"{fit.model.method}: {method.description}",

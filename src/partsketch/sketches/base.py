@@ -22,19 +22,30 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SketchSpecification:
-    """Which random compression: kind, number of sketch rows m and seed (both None for the exact factor)."""
+    """Which random compression: kind, number of sketch rows m and seed (both None for the exact factor).
+
+    A private sketch has no seed: its random numbers come from the operating system, and nobody can draw them again.
+    """
 
     kind: str
     size: int | None = None
     seed: int | None = None
+    private: bool = False
 
     def __post_init__(self) -> None:
         sketch = get_sketch(self.kind)
         if sketch.is_random:
             if self.size is None or self.size < 1:
                 raise InputError(f"sketch_size is {self.size}: a {self.kind} sketch needs at least one row.")
-            if self.seed is None or not 0 <= self.seed < 2**64:
+            if self.private:
+                if not sketch.can_be_private:
+                    raise InputError(f"A {self.kind} sketch cannot be private: use the Gaussian one.")
+                if self.seed is not None:
+                    raise InputError("A private sketch takes no seed: its random numbers must not be drawn again.")
+            elif self.seed is None or not 0 <= self.seed < 2**64:
                 raise InputError(f"seed is {self.seed}: give a whole number from 0 to 2**64 - 1.")
+        elif self.private:
+            raise InputError(f"A {self.kind} summary is exact and tells all sums of products: it cannot be private.")
         elif self.size is not None or self.seed is not None:
             raise InputError(f"A {self.kind} summary is exact: it takes neither a size nor a seed.")
 
@@ -65,11 +76,14 @@ class Sketch(ABC):
         Whether it has a size and a seed; False for the exact factor.
     has_exact_theory
         Whether the excess loss of estimators made from it has an exact formula.
+    can_be_private
+        Whether it can take its random numbers from the operating system.
     """
 
     kind: str
     is_random: bool
     has_exact_theory: bool
+    can_be_private: bool = False
 
     @abstractmethod
     def accumulator(self, specification: SketchSpecification, stream: int, width: int, targets: int) -> Accumulator:

@@ -9,6 +9,7 @@ import numpy as np
 from partsketch.blas import padded_width, tile_rows_for
 from partsketch.sketches.base import Accumulator, FloatArray, IntArray, Sketch, SketchSpecification
 from partsketch.sketches.counter_random import COLUMNS_PER_COUNTER, derive_key, fill_normals
+from partsketch.sketches.system_random import fill_system_normals
 
 #: Numbers of S that exist at once: 2 MB, which the product reads back from the cache.
 _STRIP_NUMBERS = 2**18
@@ -24,9 +25,8 @@ class GaussianAccumulator(Accumulator):
 
     def __init__(self, specification: SketchSpecification, stream: int, width: int) -> None:
         assert specification.size is not None
-        assert specification.seed is not None
         self._size = specification.size
-        self._key = _key(specification.seed)
+        self._key = None if specification.seed is None else _key(specification.seed)
         self._stream = stream
         self._scale = 1.0 / np.sqrt(specification.size)
         self._width = width
@@ -47,7 +47,10 @@ class GaussianAccumulator(Accumulator):
             count = min(self._strip, self._size - first)
             padded = -(-count // COLUMNS_PER_COUNTER) * COLUMNS_PER_COUNTER
             normals = self._normals[:padded, :rows]
-            fill_normals(self._key, self._stream, row_numbers, self._scale, normals, first_column=first)
+            if self._key is None:
+                fill_system_normals(self._scale, normals)
+            else:
+                fill_normals(self._key, self._stream, row_numbers, self._scale, normals, first_column=first)
             np.matmul(normals[:count], transposed, out=product[first : first + count])
         if not np.isfinite(product).all():
             return False
@@ -65,6 +68,7 @@ class GaussianSketch(Sketch):
     kind = "gaussian"
     is_random = True
     has_exact_theory = True
+    can_be_private = True
 
     def accumulator(self, specification: SketchSpecification, stream: int, width: int, targets: int) -> Accumulator:
         """Return an empty m×q accumulator."""

@@ -1,0 +1,79 @@
+"""`partsketch combine`: a model from sketch files alone."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+
+from partsketch.errors import InputError
+
+
+@click.command(
+    "combine", epilog="Example: partsketch combine north.psk south.psk west.psk --method stack -o model.json"
+)
+@click.argument("files", nargs=-1, required=True)
+@click.option("--target", "-t", "targets", multiple=True, help="Any column of the files; repeat for several.")
+@click.option("--features", "-f", multiple=True, help="Any columns of the files, comma-separated; default: all others.")
+@click.option(
+    "--method",
+    type=click.Choice(["partition", "stack", "exact", "average"]),
+    help="Average of the files' fits, or one fit on all sketches (stack); exact files have exact and average instead.",
+)
+@click.option("--no-intercept", is_flag=True, help="Do not estimate an intercept.")
+@click.option(
+    "--averaging",
+    type=click.Choice(["equal", "inverse_variance"]),
+    default="equal",
+    show_default=True,
+    help="Weights of the files' fits.",
+)
+@click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty on all rows together.")
+@click.option("--model", "model_path", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
+@click.option("--summary", "with_summary", is_flag=True, help="Print standard errors, tests and intervals too.")
+@click.option("--inspect", is_flag=True, help="Only show what the files hold.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    files: tuple[str, ...],
+    targets: tuple[str, ...],
+    features: tuple[str, ...],
+    method: str | None,
+    no_intercept: bool,
+    averaging: str,
+    alpha: float,
+    model_path: Path | None,
+    with_summary: bool,
+    inspect: bool,
+    as_json: bool,
+) -> None:
+    """Make a model, its certificate and intervals from sketch FILES; no rows are read."""
+    from partsketch.combining import combine_files, read_summaries
+    from partsketch.report.fit_table import print_fit
+    from partsketch.report.sketch_table import describe_sketch, print_sketches
+
+    if model_path is not None and not model_path.parent.is_dir():
+        raise InputError(f"Cannot write {model_path}: there is no folder {model_path.parent}.")
+    started = time.perf_counter()
+    named = read_summaries(files)
+    if inspect:
+        if as_json:
+            click.echo(json.dumps({"files": [describe_sketch(*entry) for entry in named]}, ensure_ascii=False))
+        else:
+            print_sketches(named)
+        return
+    chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
+    with_ones = False if no_intercept else None
+    fit = combine_files(named, list(targets) or None, chosen, method, with_ones, averaging, alpha)
+    seconds = time.perf_counter() - started
+    if model_path is not None:
+        fit.model.save(model_path)
+    for sentence in fit.model.record.warnings:
+        click.echo(f"Warning: {sentence}", err=True)
+    if as_json:
+        described = [describe_sketch(*entry) for entry in named]
+        values = {"model": fit.model.to_dict(), "files": described, "seconds": seconds}
+        click.echo(json.dumps(values, ensure_ascii=False))
+    else:
+        print_fit(fit, seconds, None, model_path, with_summary)

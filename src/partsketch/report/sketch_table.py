@@ -1,0 +1,84 @@
+"""Sketch files as a table: what each holds, and what it tells about the rows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from partsketch.combining import describe
+from partsketch.summarise import INTERCEPT
+from partsketch.summary import Summary
+from partsketch.theory.information import InformationBound, sketch_information_bound
+
+_NOT_PRIVATE = "This is not differential privacy: see docs/sites.md for what a sketch tells and what it does not."
+
+
+def information_bound(summary: Summary) -> InformationBound | None:
+    """Return the bound for a private Gaussian sketch; others come with the means to draw their random numbers again."""
+    known = int(INTERCEPT in summary.columns)
+    if (
+        not summary.about.private
+        or summary.kind != "gaussian"
+        or len(summary.columns) <= known
+        or not summary.row_count
+    ):
+        return None
+    return sketch_information_bound(summary.matrix, summary.row_count, known)
+
+
+def describe_sketch(name: str, summary: Summary) -> dict[str, Any]:
+    """Return everything a file tells, as plain data; seeds are left to the file itself."""
+    bound = information_bound(summary)
+    return {
+        **describe(name, summary),
+        "columns": list(summary.columns),
+        "targets": list(summary.about.targets),
+        "weighted": summary.about.weighted,
+        "information_bits_per_entry": None if bound is None else bound.bits_per_entry,
+        "information_bits_in_total": None if bound is None else bound.total_bits,
+    }
+
+
+def print_sketches(written: Sequence[tuple[str, Summary]]) -> None:
+    """Print one line per file, then its columns and, for private files, the bound on what they tell."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False, markup=False)
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("file", "site", "sketch", "private"):
+        table.add_column(heading)
+    for heading in ("sketch rows", "columns", "rows behind it", "bytes"):
+        table.add_column(heading, justify="right")
+    for name, summary in written:
+        rows = f"{summary.row_count:,}"
+        size = summary.matrix.shape
+        cells = [name, ", ".join(part.name for part in summary.parts), summary.kind, _yes(summary.about.private)]
+        cells += [str(size[0]), str(size[1]), f"about {rows}" if summary.about.rounded_to > 1 else rows]
+        table.add_row(*(Text(cell) for cell in [*cells, f"{len(summary.to_bytes()):,}"]))
+    console.print(table)
+    for columns, targets in dict.fromkeys((summary.columns, summary.about.targets) for _, summary in written):
+        meant = f"; meant as target: {', '.join(targets)}" if targets else ""
+        console.print(f"columns: {', '.join(columns)}{meant}")
+    bounds = [(name, summary, bound) for name, summary in written if (bound := information_bound(summary)) is not None]
+    for name, summary, bound in bounds:
+        console.print(_sentence(name, summary, bound))
+    if bounds:
+        console.print(_NOT_PRIVATE)
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _sentence(name: str, summary: Summary, bound: InformationBound) -> str:
+    if summary.matrix.shape[0] >= summary.row_count:
+        return f"{name}: the sketch has as many rows as the data, nothing is compressed and no bound protects the rows."
+    how = "" if bound.covered_by_paper else " (columns are nearly dependent, which makes it larger)"
+    return (
+        f"{name}: tells at most {bound.bits_per_entry:.2g} bits per entry of the data on average, "
+        f"{bound.total_bits:,.0f} bits in all{how}; sums of products are told on purpose."
+    )

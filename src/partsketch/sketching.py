@@ -1,0 +1,192 @@
+"""From the rows of one site to summaries that can travel: `partsketch.sketch`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from dataclasses import dataclass, replace
+
+from partsketch.blas import one_thread_each
+from partsketch.engines.base import Engine
+from partsketch.errors import InputError
+from partsketch.fitting import choose_sketch_size
+from partsketch.gathering import Gathered, gather
+from partsketch.options import RESERVED_PARTITIONS
+from partsketch.partitions import Partitioning, make_partitioning, single_partition
+from partsketch.provenance import About, site_seed
+from partsketch.sketches.base import SketchSpecification, get_sketch
+from partsketch.sources.base import Source
+from partsketch.summarise import INTERCEPT, SummaryRequest
+from partsketch.summary import Summary
+from partsketch.summary_header import name_fault
+
+
+@dataclass(frozen=True)
+class SketchOptions:
+    """What a site may ask; `seed` is None when the sketch is private, and only then.
+
+    Attributes
+    ----------
+    kind, size
+        Kind of sketch ("triangular" is exact) and its rows; None chooses four per column.
+    seed
+        Seed that sites may share: names and labels make their random numbers different.
+    n_partitions, partition_by
+        How the rows are cut, as in a fit; both None make one summary of all rows.
+    fit_intercept
+        Whether a column of ones comes first.
+    site, label
+        Who made it, and of which rows (a day, say).
+    private
+        Random numbers from the operating system; neither seed nor row numbers are told.
+    round_rows
+        Private row counts are rounded to multiples of this.
+    """
+
+    kind: str = "gaussian"
+    size: int | None = None
+    seed: int | None = None
+    n_partitions: int | None = None
+    partition_by: str | None = None
+    fit_intercept: bool = True
+    site: str = ""
+    label: str = ""
+    private: bool = False
+    round_rows: int = 1
+
+    def __post_init__(self) -> None:
+        sketch = get_sketch(self.kind)
+        if self.size is not None and (not sketch.is_random or not isinstance(self.size, int) or self.size < 1):
+            wanted = "give a whole number, at least 1" if sketch.is_random else "an exact summary has no such size"
+            raise InputError(f"sketch_size is {self.size!r}: {wanted}.")
+        if self.n_partitions is not None and (not isinstance(self.n_partitions, int) or self.n_partitions < 1):
+            raise InputError(f"n_partitions is {self.n_partitions!r}: give a whole number, at least 1.")
+        if self.n_partitions is None and self.partition_by in ("order", "shuffle"):
+            raise InputError(f"partition_by={self.partition_by!r} needs n_partitions, the number of partitions.")
+        if self.n_partitions is not None and self.partition_by not in (None, "order", "shuffle"):
+            raise InputError(
+                f"partition_by={self.partition_by!r} tells the number of partitions: give no n_partitions."
+            )
+        for what, text in (("site", self.site), ("label", self.label)):
+            fault = name_fault(text)
+            if fault:
+                raise InputError(f"The {what} {text[:50]!r} {fault}: choose another name.")
+        if not isinstance(self.round_rows, int) or self.round_rows < 1:
+            raise InputError(f"round_rows is {self.round_rows!r}: give a whole number, at least 1.")
+        if self.private:
+            # The specification refuses kinds that cannot be private, and seeds.
+            SketchSpecification(self.kind, 1 if sketch.is_random else None, self.seed, private=True)
+        elif self.round_rows > 1:
+            raise InputError("round_rows goes with private sketches only: others tell their row numbers anyway.")
+        elif self.seed is None:
+            raise ValueError("a sketch that is not private needs a seed")
+
+    @property
+    def partition_column(self) -> str | None:
+        """Name of the column that defines the partitions, if one does."""
+        return None if self.partition_by in (None, *RESERVED_PARTITIONS) else self.partition_by
+
+
+def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> tuple[Summary, ...]:
+    """Return one summary for every partition of a source."""
+    names = source.feature_names + source.target_names
+    if options.fit_intercept and INTERCEPT in names:
+        raise InputError(f"A column is called {INTERCEPT!r}, which names the intercept: rename it.")
+    for name in names:
+        fault = name_fault(name)
+        if fault:
+            raise InputError(f"The column {name[:50]!r} {fault}: rename it.")
+    # Partitions of private sketches depend on a seed too, which nobody gets to know.
+    seed = secrets.randbits(64) if options.seed is None else site_seed(options.seed, options.site, options.label)
+    source, partitioning = _cut(source, options, seed)
+    specification = (
+        SketchSpecification(options.kind)
+        if not get_sketch(options.kind).is_random
+        else SketchSpecification(
+            options.kind, _size(source, options), None if options.private else seed, options.private
+        )
+    )
+    with one_thread_each():
+        gathered = gather(source, SummaryRequest(specification, partitioning, options.fit_intercept), engine)
+    _check_rows(gathered, partitioning)
+    batch = secrets.token_hex(16) if options.private else _batch(options, seed, partitioning, names)
+    about = About(
+        targets=source.target_names,
+        encoding=source.encoding,
+        weighted=source.has_weights,
+        private=options.private,
+        rounded_to=options.round_rows,
+        rows_dropped=None if options.private else gathered.rows_dropped,
+    )
+    return tuple(
+        _signed(
+            summary,
+            options,
+            batch,
+            about if number == 0 or options.private else replace(about, rows_dropped=0),
+            _partition_name(options, partitioning, number),
+        )
+        for number, summary in enumerate(gathered.summaries)
+    )
+
+
+def _cut(source: Source, options: SketchOptions, seed: int) -> tuple[Source, Partitioning]:
+    if source.row_count == 0:
+        raise InputError(f"There are no rows in {source.description}.")
+    if options.n_partitions is None and options.partition_by is None:
+        return source, single_partition(source.row_count)
+    by = options.partition_by or "order"
+    if by in ("order", "file") and (source.row_count is None or any(part.stop is None for part in source.files)):
+        source = source.counted()
+    count = options.n_partitions or 1
+    if by == "order" and source.row_count is not None and count > source.row_count:
+        raise InputError(f"n_partitions={count} is larger than the number of rows, {source.row_count}: give fewer.")
+    return source, make_partitioning(source, by, count, "spread", seed)
+
+
+def _size(source: Source, options: SketchOptions) -> int:
+    """Return the sketch rows: by default a function of the columns alone, so that sites agree without talking."""
+    if options.size is not None:
+        return options.size
+    columns = int(options.fit_intercept) + len(source.feature_names)
+    return choose_sketch_size(None, columns, None)[0]
+
+
+def _check_rows(gathered: Gathered, partitioning: Partitioning) -> None:
+    for name, rows, weight in zip(partitioning.names, gathered.row_counts, gathered.weight_sums, strict=True):
+        where = "" if partitioning.count == 1 else f" in partition {name!r}"
+        if rows == 0:
+            dropped = f" after {gathered.rows_dropped} rows with missing values were dropped"
+            raise InputError(f"There are no rows{where}{dropped if gathered.rows_dropped else ''}.")
+        if weight <= 0:
+            raise InputError(f"All sample weights{where} are zero: at least one must be positive.")
+
+
+def _batch(options: SketchOptions, seed: int, partitioning: Partitioning, names: tuple[str, ...]) -> str:
+    """Name the cut: the same for every file of one run, and for the same run again."""
+    cut = [options.site, options.label, seed, options.kind, options.size, options.partition_by, partitioning.count]
+    text = json.dumps([*cut, list(partitioning.bounds or ()), list(names)])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _partition_name(options: SketchOptions, partitioning: Partitioning, number: int) -> str:
+    if options.n_partitions is None and options.partition_by is None:
+        return ""
+    # The paths of a site's files are nobody else's business.
+    by_file = options.private and options.partition_by == "file"
+    return str(number) if by_file else partitioning.names[number]
+
+
+def _signed(summary: Summary, options: SketchOptions, batch: str, about: About, partition: str) -> Summary:
+    """Return a summary that says where it comes from, or, when private, no more than it must."""
+    part = replace(summary.parts[0], origin=options.site, label=options.label, batch=batch, partition=partition)
+    if not options.private:
+        return replace(summary, parts=(part,), about=about)
+    rows, multiple = summary.row_count, options.round_rows
+    rounded = rows if multiple == 1 else max(1, (rows + multiple // 2) // multiple) * multiple
+    weight = summary.weight_sum
+    if multiple > 1:
+        weight = float(f"{weight:.1e}") if about.weighted else float(rounded)
+    part = replace(part, start=None, stop=None, contiguous=False)
+    return replace(summary, parts=(part,), row_count=rounded, weight_sum=weight, about=about)
