@@ -21,10 +21,12 @@ from partsketch import InputError, LocalEngine, SketchedRegression
 from partsketch.checkpoint import open_checkpoint
 from partsketch.engines.base import TaskOutcome
 from partsketch.sources.base import Source
+from partsketch.sources.identity import data_identity
 from partsketch.summarise import SEGMENT_ROWS, Piece, SummaryRequest, Task, TaskResult
 from partsketch.task_file import from_bytes, to_bytes
 from tests import damage
 from tests.damage import write_files
+from tests.test_local_engine import MadeUpRows
 
 
 class Stops:
@@ -197,6 +199,20 @@ def test_data_that_nothing_is_known_of_are_refused(tmp_path: Path) -> None:
     table = in_memory("table", False)
     with pytest.raises(InputError, match="can be read again"):
         fit(table.to_reader(), target="x2", method="exact", checkpoint=tmp_path / "kept")
+
+
+def test_a_source_of_another_kind_is_refused() -> None:
+    with pytest.raises(InputError, match=r"cannot tell whether the data \(made-up rows\) have changed"):
+        data_identity(MadeUpRows(100))
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("partsketch.checkpoint.save_result", full)
+    with pytest.raises(InputError, match=r"Cannot write to the checkpoint .*: No space left on device"):
+        fit(in_memory("array", False), target="x2", partition_by="order", checkpoint=tmp_path)
 
 
 def test_what_is_done_about_faults_may_change(tmp_path: Path) -> None:

@@ -61,7 +61,10 @@ class Checkpoint:
             return
         started = time.monotonic()
         tasks = sorted(self._tasks)
-        save_result(self._folder / f"tasks-{tasks[0]:08d}.bin", self._fingerprint, tasks, self._results)
+        try:
+            save_result(self._folder / f"tasks-{tasks[0]:08d}.bin", self._fingerprint, tasks, self._results)
+        except OSError as error:
+            raise InputError(f"Cannot write to the checkpoint {self._folder}: {error.strerror or error}.") from error
         self._tasks, self._results = [], TaskResult((), 0, 0)
         now = time.monotonic()
         self._next_write = now + max(_LEAST_SECONDS, _SHARE_OF_TIME * (now - started))
