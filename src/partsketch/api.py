@@ -13,6 +13,7 @@ from partsketch.errors import PartsketchWarning
 from partsketch.fitting import fit_source
 from partsketch.model import Model
 from partsketch.options import FitOptions, seed_from
+from partsketch.origin import with_origin
 from partsketch.sources import open_source
 from partsketch.sources.base import Source
 from partsketch.sources.opening import are_paths
@@ -108,7 +109,7 @@ random_state
         result = fit_source(source, options, runner)
     for sentence in result.model.record.warnings:
         python_warnings.warn(sentence, PartsketchWarning, stacklevel=2)
-    return result.model
+    return with_origin(result.model, data, target, features, weights, encode, missing)
 
 
 def open_for_fit(

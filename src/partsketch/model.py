@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from partsketch.certificate import Certificate
 from partsketch.errors import InputError
 from partsketch.inference import Inference
+from partsketch.outlook import Outlook, Settled
 from partsketch.record import Record
 from partsketch.sources.base import Source
 from partsketch.sources.encoding import Encoding
@@ -42,6 +44,8 @@ class Model:
         How the model came about.
     encoding
         One-hot encoding of text columns.
+    survey
+        Finds the outlook; it is asked once, when the outlook is first used, because it costs as much as a small fit.
     """
 
     feature_names: tuple[str, ...]
@@ -54,6 +58,17 @@ class Model:
     inferences: tuple[Inference, ...]
     record: Record
     encoding: Encoding = field(default_factory=Encoding)
+    survey: Callable[[], Outlook] = Settled(Outlook.nothing("the model was not made from summaries"))
+
+    @cached_property
+    def outlook(self) -> Outlook:
+        """What other numbers of partitions and sketch sizes would lose, and how unlike the partitions are."""
+        return self.survey()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What survives pickling is the outlook, not the summaries it is made from.
+        state = {name: value for name, value in vars(self).items() if name != "outlook"}
+        return {**state, "survey": Settled(self.outlook)}
 
     @property
     def certificate(self) -> Certificate:
@@ -177,6 +192,20 @@ class Model:
         from partsketch.model_file import save
 
         save(self, path)
+
+    def report(self, path: str | Path, data: Any = None) -> None:
+        """Write a report of the model: one HTML file that needs nothing else.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        data
+            The rows of the fit, for diagnostics of residuals from a sample of them; None leaves these out.
+        """
+        from partsketch.report.page import write_report
+
+        write_report([self], path, data)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as plain data, ready for JSON."""

@@ -15,6 +15,7 @@ from partsketch.errors import InputError
 from partsketch.files import write_atomically
 from partsketch.inference import Inference
 from partsketch.model import Model
+from partsketch.outlook import Outlook, Settled
 from partsketch.record import PartitionLeftOut, PartitionRecord, Record
 from partsketch.sources.encoding import Encoding
 
@@ -36,6 +37,7 @@ def to_dict(model: Model) -> dict[str, Any]:
         "certificates": [certificate.to_dict() for certificate in model.certificates],
         "inferences": [inference.to_dict() for inference in model.inferences],
         "encoding": asdict(model.encoding),
+        "outlook": model.outlook.to_dict(),
         "record": asdict(model.record),
     }
 
@@ -64,6 +66,7 @@ def from_dict(values: dict[str, Any]) -> Model:
             levels=tuple((column, tuple(levels)) for column, levels in encoding["levels"]),
             drop_first=bool(encoding["drop_first"]),
         ),
+        survey=Settled(Outlook.from_dict(values["outlook"])),
     )
 
 

@@ -55,6 +55,8 @@ class Record:
         Description of the rows.
     partitions_left_out
         Partitions that could not be read or came too late; nothing of them is in the model or in any number here.
+    origin
+        Paths, columns and treatment of missing values as asked; None for fits to arrays in memory.
     """
 
     options: dict[str, Any]
@@ -74,3 +76,4 @@ class Record:
     versions: dict[str, str]
     data: str
     partitions_left_out: tuple[PartitionLeftOut, ...] = ()
+    origin: dict[str, Any] | None = None

@@ -20,6 +20,7 @@ from partsketch.record import PartitionLeftOut, PartitionRecord, Record
 from partsketch.sources.encoding import Encoding
 from partsketch.summarise import INTERCEPT
 from partsketch.summary import Summary
+from partsketch.surveying import plan_survey
 from partsketch.wording import alias_warnings, left_out_warnings, size_warnings
 
 FloatArray = NDArray[np.float64]
@@ -112,6 +113,7 @@ def build_model(
 
     common = (method, summaries, combination, regression)
     numbers = range(len(regression.targets))
+    certificates = tuple(certify(*common, number) for number in numbers)
     return Model(
         feature_names=regression.features[first:],
         target_names=regression.targets,
@@ -119,10 +121,11 @@ def build_model(
         intercept=intercept(combination.coefficients),
         partition_coefficients=np.stack([solution.coefficients[first:] for solution in combination.solutions]),
         partition_intercepts=np.stack([intercept(solution.coefficients) for solution in combination.solutions]),
-        certificates=tuple(certify(*common, number) for number in numbers),
+        certificates=certificates,
         inferences=tuple(infer(*common, number) for number in numbers),
         record=record,
         encoding=circumstances.encoding,
+        survey=plan_survey(*common, certificates),
     )
 
 

@@ -122,6 +122,7 @@ def command(
     from partsketch.engines.base import using_engine
     from partsketch.fitting import Fit, fit_source
     from partsketch.options import FitOptions, seed_from
+    from partsketch.origin import with_origin
     from partsketch.report.fit_table import comparison_values, print_fit
     from partsketch.sketches.base import get_sketch
 
@@ -158,6 +159,7 @@ def command(
 
     with using_engine(engine) as runner:
         fit, seconds = timed(options)
+        fit = replace(fit, model=with_origin(fit.model, list(data), list(targets), chosen, weights, encode, missing))
         if model_path is not None:
             fit.model.save(model_path)
         exact = None

@@ -1,0 +1,26 @@
+"""`partsketch report`: one page about one or several saved models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command("report", epilog="Example: partsketch report exact.json sketched.json --output report.html")
+@click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="HTML file to write.")
+@click.option("--data", "-d", multiple=True, help="Rows of the fits, for residuals from a sample; repeat for several.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(models: tuple[Path, ...], output: Path, data: tuple[str, ...], as_json: bool) -> None:
+    """Write a page about MODELS, side by side when there are several; it needs no network."""
+    from partsketch.model_file import load
+    from partsketch.report.page import write_report
+
+    write_report([load(path) for path in models], output, list(data) or None, [path.stem for path in models])
+    size = output.stat().st_size
+    if as_json:
+        click.echo(json.dumps({"output": str(output), "bytes": size, "models": [str(path) for path in models]}))
+    else:
+        click.echo(f"{output} written: {len(models)} {'model' if len(models) == 1 else 'models'}, {size / 1000:,.0f} kB")

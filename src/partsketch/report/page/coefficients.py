@@ -1,0 +1,137 @@
+"""The table of coefficients with a forest plot in it: an interval per model in every row, on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from partsketch.report.charts.scales import Scale, linear_scale, short
+from partsketch.report.page.entry import Entry
+from partsketch.summarise import INTERCEPT
+
+_WIDTH, _ROW = 200, 14
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A coefficient in one model; None where nothing can be said."""
+
+    value: float
+    lower: float | None
+    upper: float | None
+    error: float | None
+    t_value: float | None
+    p_value: float | None
+
+    @property
+    def leaves_out_zero(self) -> bool:
+        """Whether the interval lies on one side of zero."""
+        return self.lower is not None and self.upper is not None and (self.lower > 0 or self.upper < 0)
+
+
+@dataclass(frozen=True)
+class CoefficientRow:
+    """A coefficient in all models that have it."""
+
+    target: str
+    name: str
+    estimates: tuple[Estimate | None, ...]
+    plot: str
+
+
+@dataclass(frozen=True)
+class CoefficientTable:
+    """Rows in the order of the first model, the axes of both scales, and a note on what lies beyond them."""
+
+    rows: tuple[CoefficientRow, ...]
+    axis: str
+    several_targets: bool
+    has_intervals: bool
+
+
+def coefficient_table(entries: Sequence[Entry], level: float) -> CoefficientTable:
+    """Collect the coefficients of all models."""
+    found: dict[tuple[str, str], list[Estimate | None]] = {}
+    for position, entry in enumerate(entries):
+        for row in entry.model.summary(level).rows:
+            estimates = found.setdefault((row.target, row.name), [None] * len(entries))
+            estimates[position] = Estimate(
+                row.coefficient, row.lower, row.upper, row.standard_error, row.t_value, row.p_value
+            )
+    scales = _Scales.of(found)
+    rows = tuple(
+        CoefficientRow(target, name, tuple(estimates), scales.plot(estimates))
+        for (target, name), estimates in found.items()
+    )
+    intervals = any(estimate.lower is not None for row in rows for estimate in row.estimates if estimate is not None)
+    return CoefficientTable(rows, scales.axis(), len({row.target for row in rows}) > 1, intervals)
+
+
+_Ends = tuple[float, float, float]
+
+
+def _in_units(estimate: Estimate) -> _Ends:
+    low = estimate.value if estimate.lower is None else estimate.lower
+    high = estimate.value if estimate.upper is None else estimate.upper
+    return low, estimate.value, high
+
+
+def _in_errors(estimate: Estimate) -> _Ends | None:
+    if not estimate.error or estimate.lower is None or estimate.upper is None:
+        return None
+    return estimate.lower / estimate.error, estimate.value / estimate.error, estimate.upper / estimate.error
+
+
+@dataclass(frozen=True)
+class _Scales:
+    units: Scale
+    errors: Scale
+
+    @classmethod
+    def of(cls, found: dict[tuple[str, str], list[Estimate | None]]) -> _Scales:
+        # The intercept often dwarfs everything else; if it lies beyond the scale an arrow says so.
+        slopes = [e for (_, name), row in found.items() if name != INTERCEPT for e in row if e is not None]
+        every = slopes or [e for row in found.values() for e in row if e is not None]
+        units = [end for estimate in every for end in _in_units(estimate)]
+        errors = [end for estimate in every for end in _in_errors(estimate) or (0.0,)]
+        return cls(linear_scale([0.0, *units], 4, _WIDTH - 4), linear_scale([0.0, *errors], 4, _WIDTH - 4))
+
+    def plot(self, estimates: Sequence[Estimate | None]) -> str:
+        height = _ROW * len(estimates)
+        kinds: tuple[tuple[str, Scale, Callable[[Estimate], _Ends | None]], ...] = (
+            ("units", self.units, _in_units),
+            ("errors", self.errors, _in_errors),
+        )
+        groups = []
+        for name, scale, ends_of in kinds:
+            parts = [f'<path class="zero" d="M{scale(0):.1f},0V{height}"/>']
+            for position, estimate in enumerate(estimates):
+                ends = None if estimate is None else ends_of(estimate)
+                if ends is not None:
+                    parts.append(_interval(scale, ends, _ROW * (position + 0.5), position + 1))
+            groups.append(f'<g class="{name}">{"".join(parts)}</g>')
+        return f'<svg class="forest" viewBox="0 0 {_WIDTH} {height}" aria-hidden="true">{"".join(groups)}</svg>'
+
+    def axis(self) -> str:
+        groups = []
+        for name, scale in (("units", self.units), ("errors", self.errors)):
+            ticks = "".join(
+                f'<text x="{scale(tick):.1f}" y="9" text-anchor="middle">{short(tick)}</text>'
+                f'<path class="axis" d="M{scale(tick):.1f},12V16"/>'
+                for tick in scale.ticks(4)
+                if 12 < scale(tick) < _WIDTH - 12
+            )
+            groups.append(f'<g class="{name}">{ticks}</g>')
+        return f'<svg class="forest" viewBox="0 0 {_WIDTH} 16" aria-hidden="true">{"".join(groups)}</svg>'
+
+
+def _interval(scale: Scale, ends: _Ends, height: float, colour: int) -> str:
+    low, middle, high = (scale(end) for end in ends)
+    start, stop = max(0.0, min(low, _WIDTH)), max(0.0, min(high, _WIDTH))
+    parts = [f'<path class="bar" d="M{start:.1f},{height}H{stop:.1f}"/>']
+    if 0 <= middle <= _WIDTH:
+        parts.append(f'<circle cx="{middle:.1f}" cy="{height}" r="3.5"/>')
+    else:
+        tip, base = (_WIDTH - 1, _WIDTH - 8) if middle > _WIDTH else (1, 8)
+        parts.append(f'<path class="tip" d="M{tip},{height}L{base},{height - 4}V{height + 4}z"/>')
+    return f'<g class="c{colour}">{"".join(parts)}</g>'

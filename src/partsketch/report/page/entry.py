@@ -1,0 +1,65 @@
+"""One model of a report, with what is known beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from partsketch.errors import InputError
+from partsketch.model import Model
+from partsketch.report.page.residual_sample import ResidualSample, sample_residuals
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model in a report.
+
+    Attributes
+    ----------
+    model
+        The model.
+    name
+        What the report calls it.
+    residuals
+        A sample of residuals, or None when `residuals_reason` says why.
+    seconds, exact_seconds
+        Measured time of this fit, and of exact least squares on the same rows; None when they were not measured.
+    """
+
+    model: Model
+    name: str
+    residuals: ResidualSample | None = None
+    residuals_reason: str = "the rows were not given; add --data to the command, or data= in Python"
+    seconds: float | None = None
+    exact_seconds: float | None = None
+
+
+def entries_of(models: Sequence[Model], names: Sequence[str] | None = None, data: Any = None) -> list[Entry]:
+    """Return one entry per model, with residuals from a sample of the rows of `data` if it is given."""
+    if not models:
+        raise InputError("A report needs at least one model.")
+    chosen = list(names) if names is not None else [model.method for model in models]
+    chosen = [f"{number}: {name}" if len(models) > 1 else name for number, name in enumerate(chosen, start=1)]
+    entries = []
+    for model, name in zip(models, chosen, strict=True):
+        if data is None:
+            entries.append(Entry(model, name))
+        else:
+            entries.append(Entry(model, name, sample_residuals(model, open_rows(model, data)), ""))
+    return entries
+
+
+def open_rows(model: Model, data: Any) -> Any:
+    """Open data with the features and targets of a model; rows with missing values are left out."""
+    from partsketch.sources import open_source
+
+    origin = model.record.origin or {}
+    return open_source(
+        data,
+        target=list(model.target_names),
+        features=model.encoding.source_columns(model.feature_names),
+        weights=origin.get("weights"),
+        encoding=model.encoding,
+        missing="drop",
+    )

@@ -1,0 +1,131 @@
+"""What a report says in words and small tables: the certificate, costs, the record, and how to repeat the fit."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import MISSING, fields
+from typing import Any
+
+from partsketch.model import Model
+from partsketch.options import METHODS, FitOptions
+from partsketch.report.charts.scales import percent, short
+from partsketch.report.page.entry import Entry
+
+_FLAGS = {"n_partitions": "--partitions", "seed": "--seed", "method": "--method"}
+_DEFAULTS = {
+    "partition_by": "order",
+    "remainder": "spread",
+    "sketch": "gaussian",
+    "sketch_size": None,
+    "engine": "local",
+    **{field.name: field.default for field in fields(FitOptions) if field.default is not MISSING},
+}
+
+
+def repeat_command(model: Model) -> str:
+    """Return the command, or the Python call for rows in memory, that makes this model again."""
+    options, origin = dict(model.record.options), model.record.origin
+    if not origin or origin["paths"] is None:
+        return _python_call(options, model)
+    words = ["partsketch", "fit", *origin["paths"]]
+    words += [word for name in origin["targets"] for word in ("--target", name)]
+    if origin["features"] is not None:
+        words += [word for name in origin["features"] for word in ("--features", name)]
+    for name, value in options.items():
+        if name == "fit_intercept":
+            words += [] if value else ["--no-intercept"]
+        elif name in _FLAGS:
+            words += [_FLAGS[name], str(value)]
+        elif value != _DEFAULTS.get(name):
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    words += ["--weights", origin["weights"]] if origin["weights"] is not None else []
+    words += ["--encode"] if origin["encode"] else []
+    words += ["--missing", origin["missing"]] if origin["missing"] != "error" else []
+    return shlex.join([*words, "--model", "model.json"])
+
+
+def _python_call(options: dict[str, Any], model: Model) -> str:
+    given = {name: value for name, value in options.items() if name != "seed" and value != _DEFAULTS.get(name)}
+    given["random_state"] = model.record.seed
+    arguments = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    if model.record.origin:
+        return f"partsketch.fit(data, target={list(model.target_names)!r}, {arguments})"
+    return f"partsketch.SketchedRegression({arguments}).fit(X, y)"
+
+
+def overview(entry: Entry) -> list[tuple[str, str]]:
+    """Return the facts that models are compared by."""
+    model, record = entry.model, entry.model.record
+    method = METHODS[model.method]
+    facts = [
+        ("method", f"{model.method}: {method.description}"),
+        ("data", record.data),
+        ("rows", f"{record.row_count:,}"),
+        ("rank", f"{record.rank:,} of {len(model.column_names):,} columns"),
+        ("partitions k", f"{len(record.partitions):,}" if method.by_partition or method.sketched else "–"),
+        ("sketch", "–" if record.sketch_size is None else f"{record.options.get('sketch', 'sketch')}, m = {record.sketch_size:,}"),
+        ("seed", str(record.seed)),
+    ]
+    for number, target in enumerate(model.target_names):
+        certificate, inference = model.certificates[number], model.inferences[number]
+        label = f" of {target}" if len(model.target_names) > 1 else ""
+        estimated = " (estimated)" if inference.is_estimated else ""
+        if inference.r_squared is not None:
+            facts.append((f"R²{label}", f"{inference.r_squared:.4f}{estimated}"))
+        if inference.noise_variance is not None:
+            facts.append((f"residual standard error{label}", f"{short(inference.noise_variance**0.5)}{estimated}"))
+        relative = certificate.relative_excess_loss
+        words = "unknown" if relative is None else f"{percent(relative)} ({certificate.kind})"
+        facts.append((f"excess loss{label}", words))
+    facts.append(("time", "not measured" if entry.seconds is None else f"{entry.seconds:.3g} s"))
+    return facts
+
+
+def certificate_words(entry: Entry) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """Return for every target its name, the sentence of its certificate, and the numbers behind it."""
+    told = []
+    for target, certificate in zip(entry.model.target_names, entry.model.certificates, strict=True):
+        numbers = [
+            ("kind", certificate.kind),
+            ("why", certificate.reason),
+            ("excess loss", _or_unknown(certificate.excess_loss)),
+            ("its standard error", _or_unknown(certificate.standard_error)),
+            ("minimal loss", _or_unknown(certificate.minimal_loss)),
+            ("divergence D", _or_unknown(certificate.divergence)),
+            ("noise variance σ²", _or_unknown(certificate.noise_variance)),
+        ]
+        test = certificate.heterogeneity
+        if test is not None:
+            words = f"{short(test.statistic)} on {test.degrees_of_freedom:g} degrees of freedom, p = {test.p_value:.3g}"
+            numbers.append(("Cochran's Q of the partitions", words))
+        told.append((target, certificate.sentence, numbers))
+    return told
+
+
+def _or_unknown(value: float | None) -> str:
+    return "unknown" if value is None else short(value)
+
+
+def record_rows(model: Model) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the full record as titled lists of names and values."""
+    record = model.record
+    known = {"options", "versions", "reasons", "partitions", "warnings", "origin", "aliased"}
+    rest = [(name, _plain(value)) for name, value in vars(record).items() if name not in known]
+    aliased = [(column, "depends on " + ", ".join(others)) for column, others in record.aliased]
+    return [
+        ("options", [(name, _plain(value)) for name, value in record.options.items()]),
+        ("data as asked", [(name, _plain(value)) for name, value in (record.origin or {}).items()]),
+        ("outcome", rest),
+        ("reasons", list(record.reasons.items())),
+        ("warnings", [("", sentence) for sentence in record.warnings]),
+        ("dependent columns", aliased),
+        ("versions", list(record.versions.items())),
+    ]
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, list | tuple):
+        return ", ".join(str(entry) for entry in value)
+    return str(value)
