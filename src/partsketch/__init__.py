@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from partsketch.estimator import SketchedRegression
     from partsketch.model import Model
     from partsketch.model_file import load
+    from partsketch.report.page import write_report
     from partsketch.sites import combine, sketch
     from partsketch.summary import Summary
 
@@ -34,6 +35,7 @@ __all__ = [
     "load",
     "sketch",
     "theory",
+    "write_report",
 ]
 
 # Names are loaded when first used: the command line answers --help without importing scikit-learn or compiling.
@@ -50,6 +52,7 @@ _HOMES = {
     "fit": "api",
     "load": "model_file",
     "sketch": "sites",
+    "write_report": "report.page",
 }
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
+_NOT_SURVEYED = Settled(Outlook.nothing("the model was not made from summaries"))
+
 
 @dataclass(frozen=True, eq=False)
 class Model:
@@ -58,7 +60,7 @@ class Model:
     inferences: tuple[Inference, ...]
     record: Record
     encoding: Encoding = field(default_factory=Encoding)
-    survey: Callable[[], Outlook] = Settled(Outlook.nothing("the model was not made from summaries"))
+    survey: Callable[[], Outlook] = field(default=_NOT_SURVEYED)
 
     @cached_property
     def outlook(self) -> Outlook:

@@ -90,4 +90,5 @@ class Settled:
     outlook: Outlook
 
     def __call__(self) -> Outlook:
+        """Return it."""
         return self.outlook

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.blas import one_thread_each
 from partsketch.certificate import Certificate
 from partsketch.combine import Combination, Regression
 from partsketch.errors import InputError
@@ -65,10 +67,10 @@ def plan_survey(
 ) -> Callable[[], Outlook]:
     """Return a function that finds the outlook when it is wanted.
 
-    Until then it holds the summaries where the outlook needs them; where they are too large for it, the outlook is found
-    at once, without them.
+    Until then it holds the summaries where the outlook needs them; where they are too large for it, the outlook is
+    found at once, without them.
     """
-    later = partial(_survey, method, summaries, combination, regression, certificates)
+    later = partial(_survey_on_one_thread, method, summaries, combination, regression, certificates)
     return later if _is_affordable(method, summaries, regression) else Settled(later())
 
 
@@ -76,6 +78,12 @@ def _is_affordable(method: str, summaries: Sequence[Summary], regression: Regres
     count = len(summaries)
     splits = count**2 + sum(k * count for k in _counts_up_to(count)) * len(regression.targets)
     return METHODS[method].by_partition and 2.0 * len(regression.features) ** 3 * splits <= MOST_WORK
+
+
+def _survey_on_one_thread(*arguments: Any) -> Outlook:
+    """Survey on one thread: the bits of a model file should not depend on the number of cores."""
+    with one_thread_each():
+        return _survey(*arguments)
 
 
 def _survey(
@@ -98,11 +106,17 @@ def _survey(
     for target, certificate in zip(regression.targets, certificates, strict=True):
         if certificate.noise_variance is None or certificate.minimal_loss is None:
             return Outlook(divergences, not kind.sketched, why_not, (), f"the noise is unknown: {certificate.reason}")
-        splits = {k: _split(summaries, k, regression, target, kind.sketched) for k in merges} if known else {}
-        splits = {k: split for k, split in splits.items() if split is not None}
+        found = {k: _split(summaries, k, regression, target, kind.sketched) for k in merges} if known else {}
+        splits = {k: split for k, split in found.items() if split is not None}
         rank = max(solution.rank for solution in combination.solutions)
         curves = _Curves(
-            rows, rank, summaries[0].kind if kind.sketched else "gaussian", certificate.noise_variance, certificate.minimal_loss, splits, kind.sketched
+            rows,
+            rank,
+            summaries[0].kind if kind.sketched else "gaussian",
+            certificate.noise_variance,
+            certificate.minimal_loss,
+            splits,
+            kind.sketched,
         )
         chosen = count if kind.by_partition or kind.sketched else _USUAL_PARTITIONS
         targets.append(curves.draw(chosen, size))
@@ -141,16 +155,13 @@ def _divergences(
             matrix = trace_products(moments)
     except InputError as error:
         return None, str(error).rstrip(".")
-    return tuple(tuple(float(value) for value in row) for row in matrix), ""
+    return tuple(tuple(_rounded(value) for value in row) for row in matrix), ""
 
 
 def _estimated_divergences(moments: SketchMoments) -> FloatArray:
     """Return unbiased estimates of tr(G_i G_j⁺): two sketches are independent, and each knows its own trace."""
     matrix = np.array(
-        [
-            [float(np.sum((part.root @ inverse) ** 2)) for inverse in moments.inverse_roots]
-            for part in moments.sketches
-        ]
+        [[float(np.sum((part.root @ inverse) ** 2)) for inverse in moments.inverse_roots] for part in moments.sketches]
     )
     np.fill_diagonal(matrix, moments.ranks)
     return matrix
@@ -255,4 +266,9 @@ def _finite(value: Callable[[], float]) -> float | None:
         result = value()
     except InputError:
         return None
-    return float(result) if math.isfinite(result) and result >= 0 else None
+    return _rounded(result) if math.isfinite(result) and result >= 0 else None
+
+
+def _rounded(value: float) -> float:
+    """Return six digits: curves and heat maps show no more, and the model file stays small."""
+    return float(f"{value:.6g}")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +9,6 @@ import pytest
 
 from partsketch.paper.figures import FIGURES
 from tests.paper.conftest import QuickRun
-
-BROWSER = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
 
 #: Counts pixels that are not white in what the browser made of an image.
 INKED = """image => {
@@ -29,26 +22,6 @@ INKED = """image => {
   for (let i = 0; i < data.length; i += 4) if (Math.min(data[i], data[i + 1], data[i + 2]) < 225) inked += 1;
   return inked / (data.length / 4);
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    reason = ""
-    if BROWSER is None:
-        reason = "needs Chromium: apt-get install chromium"
-    else:
-        try:
-            from playwright.sync_api import sync_playwright
-        except ImportError:
-            reason = "needs playwright: pip install playwright"
-    if reason:
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 def opened(browser: Any, run: QuickRun, width: int) -> tuple[Any, list[str]]:

@@ -17,6 +17,7 @@ _COMMANDS = {
     "predict": "partsketch.cli.predict",
     "sketch": "partsketch.cli.sketch",
     "combine": "partsketch.cli.combine",
+    "report": "partsketch.cli.report",
     "reproduce": "partsketch.cli.reproduce",
 }
 

@@ -86,6 +86,9 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, help="Seed of the sketches; default: fresh, and recorded.")
 @click.option("--model", "model_path", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
 @click.option(
+    "--report", "report_path", type=click.Path(path_type=Path), help="Write a page about the fit to this HTML file."
+)
+@click.option(
     "--compare/--no-compare", default=True, show_default=True, help="Fit exact least squares too and show the loss."
 )
 @click.option("--summary", "with_summary", is_flag=True, help="Print standard errors, tests and intervals too.")
@@ -113,6 +116,7 @@ def command(
     checkpoint: Path | None,
     seed: int | None,
     model_path: Path | None,
+    report_path: Path | None,
     compare: bool,
     with_summary: bool,
     as_json: bool,
@@ -126,8 +130,13 @@ def command(
     from partsketch.report.fit_table import comparison_values, print_fit
     from partsketch.sketches.base import get_sketch
 
-    if model_path is not None and not model_path.parent.is_dir():
-        raise InputError(f"Cannot write {model_path}: there is no folder {model_path.parent}.")
+    for path in (model_path, report_path):
+        if path is not None and not path.parent.is_dir():
+            raise InputError(f"Cannot write {path}: there is no folder {path.parent}.")
+    if report_path is not None:
+        from partsketch.report.page import environment, report_fit
+
+        environment()
     options = FitOptions(
         method=method,
         n_partitions=partitions,
@@ -166,6 +175,8 @@ def command(
         # Of the rows that remain only summaries are left, and a second pass would miss the deadline.
         if compare and method != "exact" and deadline is None and not fit.model.record.partitions_left_out:
             exact = timed(_exact_options(options))
+    if report_path is not None:
+        report_fit(fit.model, source, report_path, seconds, None if exact is None else exact[1])
     for sentence in fit.model.record.warnings:
         click.echo(f"Warning: {sentence}", err=True)
     if as_json:

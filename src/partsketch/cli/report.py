@@ -23,4 +23,6 @@ def command(models: tuple[Path, ...], output: Path, data: tuple[str, ...], as_js
     if as_json:
         click.echo(json.dumps({"output": str(output), "bytes": size, "models": [str(path) for path in models]}))
     else:
-        click.echo(f"{output} written: {len(models)} {'model' if len(models) == 1 else 'models'}, {size / 1000:,.0f} kB")
+        click.echo(
+            f"{output} written: {len(models)} {'model' if len(models) == 1 else 'models'}, {size / 1000:,.0f} kB"
+        )

@@ -50,7 +50,9 @@ def line_chart(
     y = logarithmic_scale(heights, HEIGHT - _BOTTOM, _TOP, 1.5)
     parts = [_axes(x, y, x_name, y_name, y_text)]
     for mark in marks:
-        parts.append(f'<line class="now" x1="{x(mark.x):.1f}" x2="{x(mark.x):.1f}" y1="{_TOP}" y2="{HEIGHT - _BOTTOM}"/>')
+        parts.append(
+            f'<line class="now" x1="{x(mark.x):.1f}" x2="{x(mark.x):.1f}" y1="{_TOP}" y2="{HEIGHT - _BOTTOM}"/>'
+        )
     for line in drawn:
         parts += _curve(line, x, y)
     for mark in marks:

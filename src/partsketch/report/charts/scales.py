@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Scale:
     logarithmic: bool = False
 
     def __call__(self, value: float) -> float:
+        """Return the place of a value."""
         low, high = self._moved(self.lowest), self._moved(self.highest)
         share = (self._moved(value) - low) / (high - low)
         return self.start + share * (self.end - self.start)
@@ -39,8 +40,10 @@ class Scale:
         for digits in ((1, 2, 5), (1, 3), (1,)):
             values = [digit * 10.0**power for power in range(low, high + 1) for digit in digits]
             inside = [value for value in values if self.lowest <= value * (1 + 1e-9) and value <= self.highest]
-            if len(inside) <= most + 1:
+            if 1 < len(inside) <= most + 1:
                 return inside
+            if len(inside) < 2:
+                return replace(self, logarithmic=False).ticks(most)
         return inside[:: math.ceil(len(inside) / most)]
 
 

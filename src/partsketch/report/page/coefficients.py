@@ -10,6 +10,12 @@ from partsketch.report.page.entry import Entry
 from partsketch.summarise import INTERCEPT
 
 _WIDTH, _ROW = 200, 14
+_COLOURS = 6
+
+
+def colour_of(position: int) -> int:
+    """Return the number of the colour of a model by its place in the report."""
+    return position % _COLOURS + 1
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ class _Scales:
             for position, estimate in enumerate(estimates):
                 ends = None if estimate is None else ends_of(estimate)
                 if ends is not None:
-                    parts.append(_interval(scale, ends, _ROW * (position + 0.5), position + 1))
+                    parts.append(_interval(scale, ends, _ROW * (position + 0.5), colour_of(position)))
             groups.append(f'<g class="{name}">{"".join(parts)}</g>')
         return f'<svg class="forest" viewBox="0 0 {_WIDTH} {height}" aria-hidden="true">{"".join(groups)}</svg>'
 

@@ -63,7 +63,12 @@ def overview(entry: Entry) -> list[tuple[str, str]]:
         ("rows", f"{record.row_count:,}"),
         ("rank", f"{record.rank:,} of {len(model.column_names):,} columns"),
         ("partitions k", f"{len(record.partitions):,}" if method.by_partition or method.sketched else "–"),
-        ("sketch", "–" if record.sketch_size is None else f"{record.options.get('sketch', 'sketch')}, m = {record.sketch_size:,}"),
+        (
+            "sketch",
+            "–"
+            if record.sketch_size is None
+            else f"{record.options.get('sketch', 'sketch')}, m = {record.sketch_size:,}",
+        ),
         ("seed", str(record.seed)),
     ]
     for number, target in enumerate(model.target_names):

@@ -14,6 +14,8 @@ from partsketch.report.charts.plots import Line, Mark, line_chart, point_chart
 from partsketch.report.charts.scales import percent, short
 from partsketch.report.page.entry import Entry
 
+#: Shares of the minimal loss below this are rounding: one partition loses nothing by averaging.
+_ROUNDING = 1e-12
 _METHODS = ("whole", "partition", "stack", "average")
 _BASES = {
     "exact": "from the exact summaries, neighbouring partitions merged",
@@ -67,14 +69,14 @@ def _losses(
     lines = []
     for colour, method in enumerate(_METHODS, start=1):
         pairs = [(float(getattr(p, axis)), share(p, method)) for p in points]
-        shown = tuple((x, y) for x, y in pairs if y is not None and y > 0)
+        shown = tuple((x, y) for x, y in pairs if y is not None and y > _ROUNDING)
         guessed = border if axis == "partitions" and method in ("partition", "average") else None
         lines.append(Line(method, shown, colour, guessed))
     if not any(line.points for line in lines):
         return Figure(f"Excess loss against {axis_name}", "", "Every method has an excess loss of zero here.")
     own = None if certificate.excess_loss is None else certificate.excess_loss / unit
     colour = _METHODS.index(entry.model.method) + 1 if entry.model.method in _METHODS else 5
-    mark = Mark(f"this fit ({entry.model.method})", float(chosen), own if own and own > 0 else None, colour)
+    mark = Mark(f"this fit ({entry.model.method})", float(chosen), own if own and own > _ROUNDING else None, colour)
     title = f"Excess loss against {axis_name}"
     bases = list(dict.fromkeys(_BASES[p.basis] for p in points))
     words = (
@@ -140,8 +142,8 @@ def residual_figures(entry: Entry, number: int) -> list[Figure]:
                 "residual",
                 [(float(fitted.min()), 0.0), (float(fitted.max()), 0.0)],
             ),
-            f"Standard deviation {short(spreads[0])} in the lower half of the fitted values, {short(spreads[1])} in the "
-            "upper: a fan or a bend here means noise of uneven size, or a curve that a line cannot follow.",
+            f"Standard deviation {short(spreads[0])} in the lower half of the fitted values, {short(spreads[1])} in "
+            "the upper: a fan or a bend here means noise of uneven size, or a curve that a line cannot follow.",
         ),
         Figure(
             "Residuals against the normal distribution",

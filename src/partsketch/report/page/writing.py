@@ -16,10 +16,12 @@ from partsketch.files import write_atomically
 from partsketch.model import Model
 from partsketch.report.charts.scales import percent, short
 from partsketch.report.page import facts
-from partsketch.report.page.coefficients import coefficient_table
+from partsketch.report.page.coefficients import coefficient_table, colour_of
 from partsketch.report.page.costs import MethodCost, method_costs, with_unit
 from partsketch.report.page.entry import Entry, entries_of
 from partsketch.report.page.figures import Figure, divergence_figure, loss_figures, residual_figures
+from partsketch.report.page.residual_sample import ResidualSample, sample_residuals
+from partsketch.sources.base import Source
 
 LEVEL = 0.95
 _FOLDER = Path(__file__).parent
@@ -30,7 +32,7 @@ class Section:
     """All that the page says of one model."""
 
     entry: Entry
-    number: int
+    colour: int
     overview: list[tuple[str, str]]
     certificates: list[tuple[str, str, list[tuple[str, str]]]]
     divergence: Figure | None
@@ -41,11 +43,11 @@ class Section:
     command: str
 
 
-def _section(entry: Entry, number: int) -> Section:
+def _section(entry: Entry, colour: int) -> Section:
     targets = entry.model.target_names
     return Section(
         entry,
-        number,
+        colour,
         facts.overview(entry),
         facts.certificate_words(entry),
         divergence_figure(entry),
@@ -89,23 +91,39 @@ def script_hash(text: str) -> str:
 def render(entries: Sequence[Entry]) -> str:
     """Return the report as one HTML text."""
     script = inline("report.js")
-    sections = [_section(entry, number) for number, entry in enumerate(entries, start=1)]
-    text: str = environment().get_template("report.html").render(
-        title="Least squares: " + ", ".join(dict.fromkeys(name for e in entries for name in e.model.target_names)),
-        sections=sections,
-        overview_names=list(dict.fromkeys(name for section in sections for name, _ in section.overview)),
-        table=coefficient_table(entries, LEVEL),
-        level=LEVEL,
-        style=inline("page.css"),
-        script=script,
-        script_hash=script_hash(script),
+    sections = [_section(entry, colour_of(number)) for number, entry in enumerate(entries)]
+    text: str = (
+        environment()
+        .get_template("report.html")
+        .render(
+            title="Least squares: " + ", ".join(dict.fromkeys(name for e in entries for name in e.model.target_names)),
+            sections=sections,
+            overview_names=list(dict.fromkeys(name for section in sections for name, _ in section.overview)),
+            table=coefficient_table(entries, LEVEL),
+            level=LEVEL,
+            style=inline("page.css"),
+            script=script,
+            script_hash=script_hash(script),
+        )
     )
     return text
 
 
-def write_entries(entries: Sequence[Entry], path: str | Path) -> None:
-    """Write the report of these entries, whole or not at all."""
-    write_atomically(Path(path), render(entries).encode())
+def report_fit(model: Model, source: Source, path: Path, seconds: float, exact_seconds: float | None) -> None:
+    """Write the report of a fit that has just been made from this source, with the times it took."""
+    residuals: ResidualSample | None
+    try:
+        if model.record.partitions_left_out:
+            raise InputError("Some partitions could not be read.")
+        residuals, reason = sample_residuals(model, source), ""
+    except InputError as error:
+        residuals, reason = None, _as_clause(str(error))
+    entry = Entry(model, model.method, residuals, reason, seconds, exact_seconds)
+    write_atomically(path, render([entry]).encode())
+
+
+def _as_clause(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def write_report(
@@ -124,4 +142,4 @@ def write_report(
     names
         What the report calls the models; by default their methods.
     """
-    write_entries(entries_of(models, names, data), path)
+    write_atomically(Path(path), render(entries_of(models, names, data)).encode())
