@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from partsketch.blas import one_thread_each
 from partsketch.certificate import Certificate
-from partsketch.combine import Combination, Regression
+from partsketch.combination import Combination, Regression
 from partsketch.errors import InputError
 from partsketch.options import METHODS
 from partsketch.outlook import LossPoint, Outlook, Settled, TargetOutlook
