@@ -36,7 +36,7 @@ def file_names(output: str | None, directory: Path | None, site: str, partitions
     elif _PLACE not in Path(output).name:
         raise InputError(f"Several partitions need several files: write {_PLACE} into the name given to --output.")
     else:
-        safe = [_safe(Path(name).stem if "/" in name else name) for name in partitions]
+        safe = [_safe(name) for name in partitions]
         width = len(str(len(safe) - 1))
         # Names that differ only in what a file name cannot hold are told apart by their number.
         if len(set(safe)) < len(safe) or "" in safe:
