@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.column_kernels import GROUP, column_addresses, gram_of_columns
+
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 FloatArray = NDArray[np.float64]
 
-#: Below this many columns a general product is quicker than the symmetric one, which then works in tiny strips.
-SYMMETRIC_PRODUCT_FROM = 32
+#: Up to this many columns the compiled Gram kernel is quicker than the library, which packs its operands first.
+WIDEST_KERNEL = 128
 
 
 def tile_rows_for(width: int) -> int:
@@ -41,21 +43,23 @@ def tile_rows_for(width: int) -> int:
 
 
 def padded_width(width: int) -> int:
-    """Round a number of columns up to whole vector registers (eight doubles): products are a quarter faster."""
-    return width if width < SYMMETRIC_PRODUCT_FROM else -(-width // 8) * 8
+    """Round a number of columns up to whole groups of the compiled kernel, or whole vector registers of the library."""
+    unit = GROUP if width <= 32 else 8
+    return -(-width // unit) * unit
 
 
 def gram(columns: FloatArray) -> FloatArray:
     """Return Z Zᵀ for Z of shape (columns, rows), contiguous along either."""
-    if columns.shape[0] < SYMMETRIC_PRODUCT_FROM:
-        # A distinct array object of the same memory would still be recognised as the same operand: use two strips.
-        half = (columns.shape[0] + 1) // 2
-        out = np.empty((columns.shape[0], columns.shape[0]))
-        transposed = columns.T
-        np.matmul(columns[:half], transposed, out=out[:half])
-        np.matmul(columns[half:], transposed, out=out[half:])
-        return out
-    return np.asarray(np.matmul(columns, columns.T))
+    width, rows = columns.shape
+    if width > WIDEST_KERNEL:
+        return np.asarray(np.matmul(columns, columns.T))
+    if columns.strides[1] != 8 or width % GROUP:
+        padded = np.zeros((-(-width // GROUP) * GROUP, rows))
+        padded[:width] = columns
+        return gram(padded)[:width, :width]
+    out = np.empty((width, width))
+    gram_of_columns(column_addresses(columns), rows, out)
+    return out
 
 
 @cache

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from partsketch.blas import SYMMETRIC_PRODUCT_FROM, padded_width, tile_rows_for
+from partsketch.blas import WIDEST_KERNEL, padded_width, tile_rows_for
+from partsketch.column_kernels import column_addresses
 from partsketch.errors import InputError
 from partsketch.merging import merge_in_order
 from partsketch.partitions import Partitioning
 from partsketch.sketches.base import FloatArray, IntArray, SketchSpecification, get_sketch
 from partsketch.sources.base import Block, Source
+from partsketch.sources.blocks import ColumnBlock
 
 #: Rows of a segment: enough to amortise a merge, few enough to share one partition among threads.
 SEGMENT_ROWS = 65536
@@ -111,14 +113,15 @@ class _Feeder:
         self._partition, self._segment = partition, segment
         padded = padded_width(self._width)
         tile_rows = tile_rows_for(padded)
-        # Rows that lie one after another in memory are copied as they are; products have the same bits either way,
-        # except for few columns or few rows, where other kernels are at work.
-        by_rows = padded >= SYMMETRIC_PRODUCT_FROM and getattr(source, "row_major", False)
+        # Rows that lie one after another in memory are copied as they are; products of the library have the same bits
+        # either way unless rows are few; the kernel for few columns wants columns.
+        by_rows = padded > WIDEST_KERNEL and getattr(source, "row_major", False)
         self._tile = np.zeros((tile_rows, padded)).T if by_rows else np.zeros((padded, tile_rows))
         self._by_rows = by_rows
         self._row_numbers = np.empty(tile_rows, dtype=np.int64)
         self._weights = np.ones(tile_rows)
         self._filled = 0
+        self._places: IntArray | None = None
         sketch = get_sketch(request.specification.kind)
         streams = range(partition * request.sketches_per_partition, (partition + 1) * request.sketches_per_partition)
         targets = len(source.target_names)
@@ -134,14 +137,15 @@ class _Feeder:
     def feed(self, block: Block, begin: int, end: int) -> None:
         capacity = self._tile.shape[1]
         while begin < end:
+            if self._filled == 0 and end - begin >= capacity and self._feed_in_place(block, begin):
+                begin += capacity
+                continue
             count = min(end - begin, capacity - self._filled)
             here = slice(self._filled, self._filled + count)
             block.copy_into(self._tile[self._first : self._width, here], begin, begin + count)
             if self._first:
                 self._tile[0, here] = 1.0
-            values = self._tile[self._targets, here]
-            np.fmin(self._lowest, values.min(axis=1), out=self._lowest)
-            np.fmax(self._highest, values.max(axis=1), out=self._highest)
+            self._see_targets(self._tile[self._targets, here])
             if block.weights is not None:
                 self._weights[here] = block.weights[begin : begin + count]
                 self._tile[: self._width, here] *= np.sqrt(self._weights[here])
@@ -151,6 +155,31 @@ class _Feeder:
             begin += count
             if self._filled == capacity:
                 self._flush()
+
+    def _feed_in_place(self, block: Block, begin: int) -> bool:
+        """Give a whole tile to the sketch where it lies, if it lies there in doubles and the sketch takes it so."""
+        if not isinstance(block, ColumnBlock) or block.weights is not None or len(self._accumulators) > 1:
+            return False
+        if block.addresses is None:
+            return False
+        count = self._tile.shape[1]
+        if self._places is None:
+            # The intercept's ones and the padding's zeros are those of the tile.
+            self._tile[: self._first] = 1.0
+            self._places = column_addresses(self._tile)
+        self._places[self._first : self._width] = block.addresses + 8 * begin
+        with np.errstate(all="ignore"):
+            if not self._accumulators[0].add_columns(self._places, count):
+                return False
+        targets = block.columns[self._targets.start - self._first :]
+        self._see_targets(np.array([np.asarray(column)[begin : begin + count] for column in targets]))
+        self._rows += count
+        self._weight += count
+        return True
+
+    def _see_targets(self, values: FloatArray) -> None:
+        np.fmin(self._lowest, values.min(axis=1), out=self._lowest)
+        np.fmax(self._highest, values.max(axis=1), out=self._highest)
 
     def _flush(self) -> None:
         if self._filled == 0:

@@ -60,6 +60,13 @@ class Accumulator(ABC):
         Returns False, having taken nothing, when the tile has values that are not finite.
         """
 
+    def add_columns(self, addresses: IntArray, rows: int) -> bool:
+        """Take one tile whose columns of doubles lie at these addresses, padded like a tile.
+
+        Returns False, having taken nothing, when it must be given as a tile. Saves a copy where rows arrive by column.
+        """
+        return False
+
     @abstractmethod
     def finish(self) -> FloatArray:
         """Return the matrix of what has been added."""

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from partsketch.blas import divide_by_triangular, gram, triangular_factor
+from partsketch.blas import WIDEST_KERNEL, divide_by_triangular, gram, triangular_factor
+from partsketch.column_kernels import gram_of_columns
 from partsketch.sketches.base import Accumulator, FloatArray, IntArray, Sketch, SketchSpecification
 
 #: Largest variance inflation factor (times growth of a column) of a feature at which the plain Gram matrix is trusted.
@@ -64,13 +65,21 @@ class TriangularAccumulator(Accumulator):
             product = gram(tile)[: self._width, : self._width]
             if not np.isfinite(product).all():
                 return False
-            if self._add_plain(product):
-                self._factor_rows += tile.shape[1]
+            if self._add_plain(product, tile.shape[1]):
                 return True
             self._leave_plain()
         return self._add_divided(tile)
 
-    def _add_plain(self, product: FloatArray) -> bool:
+    def add_columns(self, addresses: IntArray, rows: int) -> bool:
+        """Take one tile where it lies, if the plain Gram matrix serves."""
+        if self._factor is not None or addresses.size > WIDEST_KERNEL:
+            return False
+        out = np.empty((addresses.size, addresses.size))
+        gram_of_columns(addresses, rows, out)
+        product = out[: self._width, : self._width]
+        return bool(np.isfinite(product).all()) and self._add_plain(product, rows)
+
+    def _add_plain(self, product: FloatArray, rows: int) -> bool:
         """Add a tile's Gram matrix if the sum stays well enough conditioned."""
         if self._gram is None or self._scale is None:
             norms = np.sqrt(np.diagonal(product))
@@ -88,6 +97,7 @@ class TriangularAccumulator(Accumulator):
                 return False
             self._inflation = inflation
         self._gram = candidate
+        self._factor_rows += rows
         return True
 
     def _leave_plain(self) -> None:

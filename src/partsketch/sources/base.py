@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.column_kernels import copy_transposed
 from partsketch.sources.encoding import Encoding
 
 FloatArray = NDArray[np.float64]
@@ -166,8 +167,8 @@ class DenseBlock:
     def copy_into(self, out: FloatArray, begin: int, end: int) -> None:
         """Write rows begin to end, one row of `out` per column."""
         width = self.features.shape[1]
-        out[:width] = self.features[begin:end].T
-        out[width:] = self.targets[begin:end].T
+        copy_transposed(self.features[begin:end], out[:width])
+        copy_transposed(self.targets[begin:end], out[width:])
 
     def take(self, positions: IntArray) -> DenseBlock:
         """Return the block of the rows at these positions."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.column_kernels import copy_transposed
 from partsketch.errors import InputError, UnreadableError
 from partsketch.sources.base import FilePart
 from partsketch.sources.rows import Column, Kind, RawBatch, check_numeric, clip
@@ -132,7 +133,7 @@ class MatrixRows:
         chosen = rows if everything else rows[:, list(self.chosen)]
         if rows.dtype.kind == "f":
             out = np.empty((len(self.chosen), rows.shape[0]))
-            out[...] = chosen.T
+            copy_transposed(chosen, out)
             return list(out)
         # Integers and booleans keep their type: a partition column may hold numbers beyond float64.
         return list(np.array(chosen.T, order="C", copy=True))
