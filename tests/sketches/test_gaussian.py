@@ -74,8 +74,8 @@ def test_sketches_of_parts_sum_to_the_sketch_of_the_whole(cut: int, seed: int, s
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_tile_that_is_not_finite_is_refused_and_leaves_no_trace(bad: float) -> None:
-    accumulator = GaussianSketch().accumulator(SketchSpecification("gaussian", 6, 0), 0, 3, 1)
-    good = np.random.default_rng(2).normal(size=(3, 50))
+    accumulator = GaussianSketch().accumulator(SketchSpecification("gaussian", 6, 0), 0, 4, 1)
+    good = np.random.default_rng(2).normal(size=(4, 50))
     assert accumulator.add(good, np.arange(50))
     before = accumulator.finish().copy()
     spoilt = good.copy()
