@@ -1,0 +1,1 @@
+"""Which method, sketch, size and number of partitions: what each loses, sends and costs, and which to take."""

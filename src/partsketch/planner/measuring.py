@@ -1,0 +1,190 @@
+"""The two seconds of measuring behind a calibration."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from partsketch.blas import gram, one_thread_each, padded_width, tile_rows_for
+from partsketch.engines.local import LocalEngine, usable_cores
+from partsketch.gathering import gather
+from partsketch.partitions import single_partition
+from partsketch.planner.calibration import Calibration
+from partsketch.sketches.base import SketchSpecification, all_sketches
+from partsketch.sketches.counter_random import derive_key, fill_normals
+from partsketch.sources import open_source
+from partsketch.sources.arrays import array_source
+from partsketch.sources.base import Source
+from partsketch.summarise import SummaryRequest
+
+_WIDTHS = (8, 24, 64, 128, 256)
+_FACTORISED_WIDTHS = (8, 24, 64, 160)
+_PROBED_ROWS, _PROBED_WIDTH = 49_152, 32
+_FILE_ROWS, _FILE_WIDTH = 60_000, 12
+_SUMMARIES = 12
+
+
+def measure(machine: dict[str, str]) -> Calibration:
+    """Time the kernels on this machine."""
+    with one_thread_each():
+        random_kinds = [sketch for sketch in all_sketches() if sketch.is_random]
+        for sketch in random_kinds:
+            sketch.prepare()
+        squares = {width: _square_factorisation(width) for width in _FACTORISED_WIDTHS}
+        width = _FACTORISED_WIDTHS[-2]
+        tall = max(_tall_factorisation(width) - squares[width], 0.1 * squares[width])
+        return Calibration(
+            machine=machine,
+            cores=usable_cores(),
+            speedup=_speedup(),
+            symmetric_product={width: _symmetric_product(width) for width in _WIDTHS},
+            product={width: _product(width) for width in _WIDTHS},
+            small_factorisation=squares,
+            tall_factorisation=tall / (7 * width * width * width),
+            normal=_normal(),
+            copied_byte=_copied_byte(),
+            decoded_number=dict(_decoded_numbers()),
+            sketched_number={
+                sketch.kind: _sketched_number(sketch.kind) for sketch in random_kinds if sketch.kind != "gaussian"
+            },
+            summary_overhead=_summary_overhead(),
+        )
+
+
+def _best(work: Callable[[], object], seconds: float = 0.05, least: int = 3, most: int = 200) -> float:
+    """Return the shortest of several runs within a budget of seconds; the first, which warms up, does not count."""
+    work()
+    end = time.perf_counter() + seconds
+    best, runs = float("inf"), 0
+    while runs < least or (runs < most and time.perf_counter() < end):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+        runs += 1
+    return best
+
+
+def _numbers(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return np.random.default_rng(0).standard_normal(shape)
+
+
+def _tile(width: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    padded = padded_width(width)
+    return _numbers(padded, tile_rows_for(padded))
+
+
+def _symmetric_product(width: int) -> float:
+    tile = _tile(width)
+    return _best(lambda: gram(tile)) / tile.shape[1]
+
+
+def _product(width: int) -> float:
+    """Return seconds per multiplication and addition of a strip of a random matrix with a tile."""
+    tile = _tile(width)
+    strip = _numbers(32, tile.shape[1])
+    return _best(lambda: strip @ tile.T) / (32 * tile.shape[1] * tile.shape[0])
+
+
+def _square_factorisation(width: int) -> float:
+    matrix = _numbers(width, width)
+    return _best(lambda: np.linalg.svd(matrix, full_matrices=False))
+
+
+def _tall_factorisation(width: int) -> float:
+    matrix = _numbers(8 * width, width)
+    return _best(lambda: np.linalg.svd(matrix, full_matrices=False))
+
+
+def _normal() -> float:
+    key = derive_key(0, "gaussian")
+    rows = np.arange(8192, dtype=np.int64)
+    out = np.empty((32, rows.size))
+    return _best(lambda: fill_normals(key, 0, rows, 1.0, out)) / out.size
+
+
+def _copied_byte() -> float:
+    """Return seconds per byte of filling tiles from rows of an array that is too large for the caches."""
+    rows = _numbers(2_000_000 // 16, 16)
+    tile = np.empty((16, 8192))
+
+    def copy() -> None:
+        for start in range(0, len(rows) - 8192, 8192):
+            tile[:] = rows[start : start + 8192].T
+
+    return _best(copy) / (rows.nbytes * (1 - 8192 / len(rows)))
+
+
+def _speedup() -> float:
+    """Return how much more all cores do than one, in products of tiles."""
+    cores = usable_cores()
+    if cores == 1:
+        return 1.0
+    tile = _tile(64)
+
+    def work() -> None:
+        for _ in range(8):
+            gram(tile)
+
+    alone = _best(work, 0.1)
+    with ThreadPoolExecutor(cores) as pool:
+        together = _best(lambda: [future.result() for future in [pool.submit(work) for _ in range(cores)]], 0.15)
+    return float(min(max(cores * alone / together, 1.0), cores))
+
+
+def _decoded_numbers() -> Iterator[tuple[str, float]]:
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    columns = _numbers(_FILE_WIDTH, _FILE_ROWS)
+    table = pa.table({f"x{number}": column for number, column in enumerate(columns)})
+    with tempfile.TemporaryDirectory() as folder:
+        writers = {"Parquet": pyarrow.parquet.write_table, "Feather": pyarrow.feather.write_feather}
+        for name, write in writers.items():
+            path = Path(folder) / f"rows.{name.lower()}"
+            write(table, path)
+            yield name, _reading(path, _FILE_ROWS)
+        few = _FILE_ROWS // 10
+        path = Path(folder) / "rows.csv"
+        pyarrow.csv.write_csv(table.slice(0, few), path)
+        yield "CSV", _reading(path, few)
+
+
+def _reading(path: Path, rows: int) -> float:
+    source = open_source(str(path), target="x0")
+
+    def read() -> None:
+        for block in source.read(0, None, 32768):
+            block.copy_into(np.empty((_FILE_WIDTH, len(block))), 0, len(block))
+
+    return _best(read, 0.1, 2) / (rows * _FILE_WIDTH)
+
+
+def _sketched_number(kind: str) -> float:
+    source = _rows(_PROBED_ROWS, _PROBED_WIDTH - 1)
+    specification = SketchSpecification(kind, 4 * _PROBED_WIDTH, 1)
+    request = SummaryRequest(specification, single_partition(_PROBED_ROWS), fit_intercept=False)
+    engine = LocalEngine(threads=1)
+    return _best(lambda: gather(source, request, engine), 0.05, 2) / (_PROBED_ROWS * _PROBED_WIDTH)
+
+
+def _summary_overhead() -> float:
+    """Return the seconds per partition of a fit whose rows and columns are next to nothing."""
+    from partsketch.fitting import fit_source
+    from partsketch.options import FitOptions
+
+    source = _rows(_SUMMARIES * 8, 2)
+    options = FitOptions("average", _SUMMARIES, "order", "spread", "gaussian", None, True, 0)
+    engine = LocalEngine()
+    return _best(lambda: fit_source(source, options, engine), 0.1) / _SUMMARIES
+
+
+def _rows(count: int, features: int) -> Source:
+    values = _numbers(count, features + 1)
+    return array_source(values[:, :features], values[:, features], None, None, ["y"])

@@ -1,0 +1,192 @@
+"""A cheap look at the data: sizes from metadata, and a few rows, always the same ones."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.engines.local import LocalEngine
+from partsketch.errors import InputError
+from partsketch.gathering import gather
+from partsketch.options import FitOptions
+from partsketch.partitions import make_partitioning
+from partsketch.sketches.base import SketchSpecification
+from partsketch.sources.base import Source
+from partsketch.summarise import INTERCEPT, SummaryRequest
+from partsketch.summary_moments import exact_moments
+from partsketch.theory.arguments import require_count
+from partsketch.theory.divergence import leverage_scores
+from partsketch.theory.moments import PartitionMoments
+
+FloatArray = NDArray[np.float64]
+
+#: Data of at most this many numbers (16 MB) are looked at as a whole: then every exact formula applies.
+WHOLE_LOOK_NUMBERS = 2**21
+_RUNS = 8
+_SAMPLE_ROWS = 4096
+#: A row of the sample with this leverage, and many times the average, says that a few rows decide.
+_UNEVEN_LEVERAGE, _UNEVEN_TIMES = 0.1, 8.0
+_CSV_PEEK_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a plan knows of the data.
+
+    Attributes
+    ----------
+    rows, columns, targets
+        Rows n (None when only reading tells), columns d to estimate with the intercept, targets.
+    rows_estimated
+        Whether the row count is an estimate from the size of files.
+    storage
+        "memory" or the format of the files.
+    extra_passes, counting_passes
+        Passes over the rows before any fit; and before one that needs to know the row count.
+    splittable
+        Whether several workers may read at once.
+    rows_seen
+        Rows looked at.
+    rank
+        Rank of the rows looked at; None when there were none.
+    uneven_leverage
+        Whether a few of the rows looked at decide a direction.
+    complete
+        Whether all rows were looked at.
+    moments
+        For k partitions, the moments of each partition, for every target; only with a complete look.
+    description
+        The data in a phrase.
+    """
+
+    rows: int | None
+    columns: int
+    targets: int = 1
+    rows_estimated: bool = False
+    storage: str = "memory"
+    extra_passes: int = 0
+    counting_passes: int = 0
+    splittable: bool = True
+    rows_seen: int = 0
+    rank: int | None = None
+    uneven_leverage: bool = False
+    complete: bool = False
+    moments: Callable[[int], list[list[PartitionMoments]]] = field(default=lambda k: [], compare=False, repr=False)
+    description: str = ""
+
+
+def survey_of_sizes(rows: int, columns: int, fit_intercept: bool = True, targets: int = 1) -> Survey:
+    """Return what sizes alone tell; `columns` counts features, without the intercept."""
+    require_count("rows", rows)
+    require_count("columns", columns)
+    return Survey(rows, columns + int(fit_intercept), targets, description=f"{rows:,} rows, {columns:,} columns")
+
+
+def look(source: Source, options: FitOptions) -> Survey:
+    """Look at a source: no more than its metadata and a few thousand rows, or all of them when they are few."""
+    columns = len(source.feature_names) + int(options.fit_intercept)
+    targets = len(source.target_names)
+    width = columns + targets
+    counting = int(source.row_count is None)
+    rows, estimated = source.row_count, False
+    if rows is None and source.replayable:
+        rows, estimated = _rows_from_size(source), True
+        if rows is not None and rows * width <= WHOLE_LOOK_NUMBERS:
+            source = source.counted()
+            rows, estimated = source.row_count, False
+    common = {
+        "rows": rows,
+        "columns": columns,
+        "targets": targets,
+        "rows_estimated": estimated and rows is not None,
+        "storage": next((name for name in ("Parquet", "CSV", "Feather") if name in source.description), "memory"),
+        "extra_passes": int(bool(source.encoding.columns or source.partition_values)),
+        "counting_passes": counting,
+        "splittable": source.random_access,
+        "description": source.description,
+    }
+    if not source.replayable:
+        return Survey(**common)
+    complete = source.row_count is not None and source.row_count * width <= WHOLE_LOOK_NUMBERS
+    sample = _read(source, _runs(source, width, complete), options.fit_intercept, width)
+    if not len(sample):
+        return Survey(**common)
+    features = PartitionMoments(np.column_stack([sample[:, :columns], np.zeros(len(sample))]), len(sample))
+    leverage = float(leverage_scores(sample[:, :columns]).max())
+    uneven = leverage > max(_UNEVEN_LEVERAGE, _UNEVEN_TIMES * features.rank / len(sample))
+    known: dict[int, list[list[PartitionMoments]]] = {}
+
+    def moments(count: int) -> list[list[PartitionMoments]]:
+        if count not in known:
+            known[count] = _moments(source, options, count)
+        return known[count]
+
+    return Survey(
+        **common,
+        rows_seen=len(sample),
+        rank=features.rank,
+        uneven_leverage=uneven,
+        complete=complete,
+        moments=moments,
+    )
+
+
+def _runs(source: Source, width: int, complete: bool) -> list[tuple[int, int | None]]:
+    """Return which rows to look at: runs spread evenly over the data where reading may start anywhere."""
+    if complete:
+        return [(0, None)]
+    wanted = min(max(_SAMPLE_ROWS, 8 * width), max(WHOLE_LOOK_NUMBERS // width, _RUNS))
+    if not source.random_access or source.row_count is None:
+        return [(0, wanted)]
+    each = math.ceil(wanted / _RUNS)
+    starts = [round(number * (source.row_count - each) / (_RUNS - 1)) for number in range(_RUNS)]
+    if source.boundaries:
+        # Starting inside a row group would decode it from its beginning.
+        places = np.searchsorted(np.asarray(source.boundaries), starts, side="right") - 1
+        starts = [source.boundaries[place] for place in sorted(set(places.tolist()))]
+        each = math.ceil(wanted / len(starts))
+    return [(start, min(start + each, source.row_count)) for start in starts]
+
+
+def _read(source: Source, runs: list[tuple[int, int | None]], fit_intercept: bool, width: int) -> FloatArray:
+    first = int(fit_intercept)
+    parts = [np.empty((0, width))]
+    for start, stop in runs:
+        for block in source.read(start, stop):
+            columns = np.ones((width, len(block)))
+            block.copy_into(columns[first:], 0, len(block))
+            if block.weights is not None:
+                columns *= np.sqrt(block.weights)
+            parts.append(columns.T)
+    return np.vstack(parts)
+
+
+def _moments(source: Source, options: FitOptions, count: int) -> list[list[PartitionMoments]]:
+    partitioning = make_partitioning(source, options.partition_by, count, options.remainder, options.seed)
+    request = SummaryRequest(SketchSpecification("triangular"), partitioning, options.fit_intercept)
+    gathered = gather(source, request, LocalEngine())
+    if min(gathered.row_counts) == 0:
+        raise InputError(f"A partition has no rows: {count} partitions are too many.")
+    features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
+    free = int(options.fit_intercept)
+    return [exact_moments(gathered.summaries, features, target, free) for target in source.target_names]
+
+
+def _rows_from_size(source: Source) -> int | None:
+    """Return about how many lines local CSV files have, from their sizes and the length of their first lines."""
+    data_files = getattr(getattr(source, "rows", None), "data_files", None)
+    if data_files is None or not data_files.is_local or any(path.endswith(".gz") for path in data_files.paths):
+        return None
+    rows = 0.0
+    for path in data_files.paths:
+        with open(path, "rb") as file:
+            start = file.read(_CSV_PEEK_BYTES)
+        lines = max(1, start.count(b"\n"))
+        # The first line has the names.
+        rows += os.path.getsize(path) * lines / max(1, len(start)) - 1
+    return max(1, round(rows))

@@ -1,0 +1,37 @@
+"""Numbers with units, for people."""
+
+from __future__ import annotations
+
+
+def bytes_text(count: float) -> str:
+    """Return a number of bytes with three digits: 999 B, 1.2 kB, 34.5 MB."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 999.5:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} TB" if value < 999.5 else f"{value:.0f} TB"
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a time with two or three digits: 4.2 ms, 1.3 s, 12 min."""
+    if seconds < 0.9995:
+        return f"{1000 * seconds:.2g} ms" if seconds < 0.0995 else f"{1000 * seconds:.0f} ms"
+    if seconds < 99.5:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 5970 else f"{seconds / 3600:.3g} h"
+
+
+def percentage(share: float) -> str:
+    """Return a share in percent: 0.0123%, 1.2%, 340%; beyond that a multiple."""
+    percent = 100 * share
+    if percent == 0:
+        return "0"
+    if percent >= 9950:
+        return f"{share:.3g}×"
+    return f"{percent:.0f}%" if percent >= 99.5 else f"{percent:.2g}%"
+
+
+def count_text(count: float) -> str:
+    """Return a large count with three digits: 123, 4.56e7."""
+    return f"{count:,.0f}" if count < 1e6 else f"{count:.2e}".replace("e+0", "e").replace("e+", "e")
