@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from os import PathLike, fspath
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from partsketch.fitting import fit_source
 from partsketch.model import Model
 from partsketch.options import FitOptions, seed_from
 from partsketch.origin import with_origin
+from partsketch.planner.limits import Limits, limits_from
 from partsketch.sources import open_source
 from partsketch.sources.base import Source
 from partsketch.sources.opening import are_paths
@@ -43,6 +44,7 @@ def fit(
     deadline: float | None = None,
     min_partitions: int | None = None,
     checkpoint: str | PathLike[str] | None = None,
+    limits: Limits | Mapping[str, Any] | None = None,
 ) -> Model:
     """Fit a linear model to data that need not fit into memory.
 
@@ -74,6 +76,8 @@ random_state
         Fewer partitions than this are refused; default 1.
     checkpoint
         A folder that keeps what is finished: a run that was killed and is started again does only the rest.
+    limits
+        With method="auto": what may not be exceeded, a `Limits` or a mapping such as `{"max_excess": "1%"}`.
 
     Returns
     -------
@@ -103,6 +107,7 @@ random_state
         deadline=deadline,
         min_partitions=min_partitions,
         checkpoint=None if checkpoint is None else fspath(checkpoint),
+        limits=None if limits is None else limits_from(limits),
     )
     source = open_for_fit(data, target, features, options, weights, encode, missing)
     with using_engine(engine) as runner:

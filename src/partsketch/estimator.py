@@ -16,6 +16,7 @@ from partsketch.engines.base import using_engine
 from partsketch.errors import InputError, PartsketchWarning
 from partsketch.fitting import fit_source
 from partsketch.options import RESERVED_PARTITIONS, FitOptions, seed_from
+from partsketch.planner.limits import limits_from
 from partsketch.report.summary_table import FitSummary
 from partsketch.sources.arrays import array_source
 from partsketch.sources.labelled import LabelledSource
@@ -26,10 +27,11 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    method : {"exact", "average", "partition", "stack", "whole"}, default="partition"
+    method : {"exact", "average", "partition", "stack", "whole", "auto"}, default="partition"
         "exact": least squares on all rows. "average": exact fits of the partitions, averaged. "partition": fits on
         one sketch of each partition, averaged. "stack": one fit on the stacked sketches of the partitions. "whole":
-        fits on `n_partitions` independent sketches of all rows, averaged.
+        fits on `n_partitions` independent sketches of all rows, averaged. "auto": the planner chooses method, sketch
+        and size within `limits`; without limits that is "exact" whenever it fits. The record says why.
     n_partitions : int, default=8
         Number of partitions; for "whole" the number of sketches. Not used by "exact".
     partition_by : str, default="order"
@@ -59,6 +61,8 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Fewer partitions than this are refused; None means 1.
     checkpoint : str, path or None, default=None
         A folder that keeps what is finished: a run that was killed and is started again does only the rest.
+    limits : Limits, mapping or None, default=None
+        With method="auto": what may not be exceeded, such as `{"max_excess": "1%", "seconds": 10}`.
     random_state : int, numpy.random.Generator, RandomState or None, default=None
         Seed of the sketches; the same seed gives the same fit on any engine and number of threads.
 
@@ -114,6 +118,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         deadline: float | None = None,
         min_partitions: int | None = None,
         checkpoint: Any = None,
+        limits: Any = None,
         random_state: Any = None,
     ) -> None:
         self.method = method
@@ -130,6 +135,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.deadline = deadline
         self.min_partitions = min_partitions
         self.checkpoint = checkpoint
+        self.limits = limits
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -164,6 +170,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
             deadline=self.deadline,
             min_partitions=self.min_partitions,
             checkpoint=None if self.checkpoint is None else fspath(self.checkpoint),
+            limits=None if self.limits is None else limits_from(self.limits),
         )
         target = y
         labels, X = _split_partition_column(X, options.partition_column, required=True)

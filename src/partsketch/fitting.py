@@ -15,7 +15,7 @@ from partsketch.engines.base import Engine
 from partsketch.errors import InputError
 from partsketch.gathering import Gathered, gather
 from partsketch.model import Model
-from partsketch.options import METHODS, FitOptions
+from partsketch.options import AUTO, METHODS, FitOptions
 from partsketch.partitions import Partitioning, check_partition_sizes, make_partitioning, single_partition
 from partsketch.recording import Circumstances, build_model, plain_options
 from partsketch.sketches.base import SketchSpecification
@@ -39,6 +39,11 @@ class Fit:
 
 def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
     """Fit a model to the rows of a source; files that could not be opened are those of `source.unreadable`."""
+    chosen: dict[str, str] = {}
+    if options.method == AUTO:
+        from partsketch.planner.auto import choose_options
+
+        options, chosen = choose_options(source, options, engine.name)
     method = METHODS[options.method]
     features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
     if not features:
@@ -98,7 +103,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
             weight_sum=sum(gathered.weight_sums),
             rows_dropped=gathered.rows_dropped,
             rows_left_out=left_out,
-            reasons=reasons,
+            reasons={**reasons, **chosen},
             warnings=tuple(constant_target_warnings(gathered.target_range, source.target_names)),
             data=source.description,
             encoding=source.encoding,

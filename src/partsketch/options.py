@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from partsketch.errors import InputError
+from partsketch.planner.limits import Limits
 from partsketch.sketches.base import all_sketches
 from partsketch.tolerance import Tolerance
 
@@ -46,6 +47,9 @@ METHODS = {
 }
 
 
+#: In place of a method: let the planner choose one.
+AUTO = "auto"
+
 #: Values of partition_by that do not name a column.
 RESERVED_PARTITIONS = ("order", "shuffle", "file")
 
@@ -68,10 +72,13 @@ class FitOptions:
     deadline: float | None = None
     min_partitions: int | None = None
     checkpoint: str | None = None
+    limits: Limits | None = None
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise InputError(f"method is {self.method!r}: choose one of {_listed(METHODS)}.")
+        if self.method not in (*METHODS, AUTO):
+            raise InputError(f"method is {self.method!r}: choose one of {_listed((*METHODS, AUTO))}.")
+        if self.limits is not None and self.method != AUTO:
+            raise InputError(f"limits go with method='auto', which chooses within them, not with {self.method!r}.")
         if not _is_count(self.n_partitions) or self.n_partitions < 1:
             raise InputError(f"n_partitions is {self.n_partitions!r}: give a whole number, at least 1.")
         if self.remainder not in ("spread", "drop"):
@@ -107,6 +114,8 @@ class FitOptions:
         if not self.tolerance.by_partition:
             if self.min_partitions is not None:
                 raise InputError("min_partitions goes with deadline or with on_partition_error='drop'.")
+        elif self.method == AUTO:
+            raise InputError(f"{asked} goes with a method that keeps partitions apart: name it instead of 'auto'.")
         elif not METHODS[self.method].by_partition:
             raise InputError(
                 f"{asked} leaves out partitions, and method={self.method!r} has none: its summaries are of all rows; "

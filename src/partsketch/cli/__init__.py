@@ -18,6 +18,8 @@ _COMMANDS = {
     "sketch": "partsketch.cli.sketch",
     "combine": "partsketch.cli.combine",
     "report": "partsketch.cli.report",
+    "plan": "partsketch.cli.plan",
+    "diagnose": "partsketch.cli.diagnose",
     "reproduce": "partsketch.cli.reproduce",
 }
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from partsketch.cli.limit_options import limit_options, limits_given
 from partsketch.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 @click.option("--features", "-f", multiple=True, help="Feature columns, comma-separated; default: all others.")
 @click.option(
     "--method",
-    type=click.Choice(["exact", "average", "partition", "stack", "whole"]),
-    default="partition",
+    type=click.Choice(["auto", "exact", "average", "partition", "stack", "whole"]),
+    default="auto",
     show_default=True,
-    help="Which estimator.",
+    help="Which estimator; auto: the planner's choice within the limits, exact when it fits and there are none.",
 )
 @click.option("--partitions", "-k", type=int, default=8, show_default=True, help="Number of partitions.")
 @click.option(
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Folder that keeps what is finished: started again after a crash, the fit does only the rest.",
 )
+@limit_options
 @click.option("--seed", type=int, help="Seed of the sketches; default: fresh, and recorded.")
 @click.option("--model", "model_path", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
 @click.option(
@@ -114,6 +116,11 @@ def command(
     deadline: float | None,
     min_partitions: int | None,
     checkpoint: Path | None,
+    max_excess: str | None,
+    max_bytes_per_partition: str | None,
+    rows_stay: bool,
+    memory: str | None,
+    seconds_limit: str | None,
     seed: int | None,
     model_path: Path | None,
     report_path: Path | None,
@@ -152,6 +159,7 @@ def command(
         deadline=deadline,
         min_partitions=min_partitions,
         checkpoint=None if checkpoint is None else str(checkpoint),
+        limits=limits_given(max_excess, max_bytes_per_partition, rows_stay, memory, seconds_limit),
     )
     chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
     source = open_for_fit(list(data), list(targets), chosen, options, weights, encode, missing)
@@ -173,7 +181,7 @@ def command(
             fit.model.save(model_path)
         exact = None
         # Of the rows that remain only summaries are left, and a second pass would miss the deadline.
-        if compare and method != "exact" and deadline is None and not fit.model.record.partitions_left_out:
+        if compare and fit.model.method != "exact" and deadline is None and not fit.model.record.partitions_left_out:
             exact = timed(_exact_options(options))
     if report_path is not None:
         report_fit(fit.model, source, report_path, seconds, None if exact is None else exact[1])
@@ -191,6 +199,7 @@ def _exact_options(options: FitOptions) -> FitOptions:
     return replace(
         options,
         method="exact",
+        limits=None,
         averaging="equal",
         alpha=0.0,
         on_partition_error="raise",

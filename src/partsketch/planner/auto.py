@@ -25,7 +25,9 @@ def choose_options(source: Source, options: FitOptions, engine: str) -> tuple[Fi
         raise InputError(
             "method='auto' with a ridge penalty chooses exact least squares only, and it breaks a limit: name a method."
         )
-    reasons = {"method": f"method='auto' chose {chosen.name}. {plan.reason}"}
+    asked = ", ".join(f"{name}={value}" for name, value in limits_from(options.limits).to_dict().items() if value)
+    reasons = {"limits": asked or "none"}
+    reasons |= {"method": f"method='auto' chose {chosen.name}. {plan.reason}"}
     if chosen.sketch is not None:
         reasons["sketch_size"] = f"chosen with the method: {chosen.sketch_size} rows; excess {chosen.excess_reason}"
     return options_from(chosen, options), reasons
@@ -51,6 +53,7 @@ def plan_fit(source: Source, options: FitOptions, engine: str) -> Plan:
         engine=engine,
         calibration=calibration() if times else None,
         memory_available=free_memory(),
+        with_curves=False,
     )
 
 

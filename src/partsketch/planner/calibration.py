@@ -97,9 +97,9 @@ def at_width(table: Mapping[int, float], width: float, power: float) -> float:
         # Overheads keep narrow problems from becoming free.
         return table[known[0]]
     if width >= known[-1]:
-        return table[known[-1]] * float(width / known[-1]) ** power
+        return table[known[-1]] * math.exp(power * math.log(width / known[-1]))
     logs = np.interp(math.log(width), np.log(known), np.log([table[one] for one in known]))
-    return float(np.exp(logs))
+    return math.exp(float(logs))
 
 
 def calibration(again: bool = False, folder: Path | None = None) -> Calibration:

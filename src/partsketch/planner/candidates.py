@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from partsketch.fitting import choose_sketch_size
 from partsketch.options import METHODS
@@ -31,13 +32,15 @@ def make_candidates(
 ) -> list[Candidate]:
     """Return all candidates for these sizes; `partitions` and `sketch_size` are tried in several values when None."""
     counts = [partitions] if partitions is not None else _partition_counts(survey)
-    found = [_cost(survey, limits, "exact", "triangular", None, 1, engine, calibration, cores)]
+    # What concerns all rows is sent from every place where some of them lie.
+    places = 1 if partitions is None else partitions
+    found = [_cost(survey, limits, "exact", "triangular", None, 1, engine, calibration, cores, places)]
     for count in counts:
-        found.append(_cost(survey, limits, "average", "triangular", None, count, engine, calibration, cores))
+        found.append(_cost(survey, limits, "average", "triangular", None, count, engine, calibration, cores, count))
         for sketch in (sketch.kind for sketch in all_sketches() if sketch.is_random):
             for method in (name for name, method in METHODS.items() if method.sketched):
                 for size in _sizes(survey, limits, method, sketch, count, sketch_size):
-                    found.append(_cost(survey, limits, method, sketch, size, count, engine, calibration, cores))
+                    found.append(_cost(survey, limits, method, sketch, size, count, engine, calibration, cores, count))
     return found
 
 
@@ -48,9 +51,7 @@ def _partition_counts(survey: Survey) -> list[int]:
     return fitting or [2]
 
 
-def _sizes(
-    survey: Survey, limits: Limits, method: str, sketch: str, count: int, asked: int | None
-) -> Iterator[int]:
+def _sizes(survey: Survey, limits: Limits, method: str, sketch: str, count: int, asked: int | None) -> Iterator[int]:
     """Yield sketch sizes: the one asked for; else the usual one, and what just reaches the largest excess allowed."""
     if asked is not None:
         yield asked
@@ -85,6 +86,7 @@ def _cost(
     engine: str,
     calibration: Calibration | None,
     cores: int,
+    places: int,
 ) -> Candidate:
     work = costs.Work(
         rows=survey.rows or 0,
@@ -104,8 +106,6 @@ def _cost(
     predicted = None
     if calibration is not None and survey.rows is not None:
         predicted = _known(costs.seconds(work, calibration, engine))
-    # Sketches of the whole and the exact factor are sent from every place where rows lie.
-    places = 1 if engine == "local" and not METHODS[method].by_partition else count
     candidate = Candidate(
         method=method,
         sketch=sketch if METHODS[method].sketched else None,
@@ -130,8 +130,6 @@ def _known(value: float) -> float | None:
 
 
 def _judged(candidate: Candidate, survey: Survey, limits: Limits) -> Candidate:
-    from dataclasses import replace
-
     return replace(candidate, breaks=tuple(_broken(candidate, survey, limits)))
 
 

@@ -7,19 +7,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from partsketch.engines.local import usable_cores
+from partsketch.fitting import choose_sketch_size
 from partsketch.options import FitOptions
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.candidates import make_candidates, ordered
+from partsketch.planner.excess import expected_excess
 from partsketch.planner.inverse import answers
 from partsketch.planner.limits import Limits, limits_from
 from partsketch.planner.machine import available_memory
-from partsketch.planner.plan import Candidate, Plan
+from partsketch.planner.plan import Candidate, Curve, Plan
 from partsketch.planner.survey import Survey
 from partsketch.report.units import bytes_text, percentage, seconds_text
 from partsketch.sketches.base import all_sketches
 
 #: Exact least squares is taken when it needs at most this much more time than the quickest way to lose something.
 _WORTH_BEING_EXACT = 1.1
+
+#: The last k of curves.
+_CURVE_PARTITIONS = 64
 
 
 def make_plan(
@@ -31,6 +36,7 @@ def make_plan(
     delta: float | None = None,
     calibration: Calibration | None = None,
     memory_available: float | None = None,
+    with_curves: bool = True,
 ) -> Plan:
     """Return the plan for what a survey knows. Pure: nothing is measured and nothing read but what the survey has.
 
@@ -50,12 +56,12 @@ def make_plan(
         Speeds of the machine; without it no times are predicted.
     memory_available
         Bytes that exist: what "fits" means when no limit is set.
+    with_curves
+        Whether to compute the curves against k, too.
     """
     chosen_limits = limits_from(limits)
     cores = usable_cores() if calibration is None else calibration.cores
-    found = ordered(
-        make_candidates(survey, chosen_limits, partitions, sketch_size, engine, calibration, cores)
-    )
+    found = ordered(make_candidates(survey, chosen_limits, partitions, sketch_size, engine, calibration, cores))
     recommended, reason = choose(found, chosen_limits, memory_available)
     kinds = tuple(sketch.kind for sketch in all_sketches() if sketch.is_random)
     asked = answers(survey, partitions, sketch_size, chosen_limits.max_excess, delta, kinds)
@@ -70,8 +76,25 @@ def make_plan(
         recommended=recommended,
         reason=reason,
         answers=asked,
+        curves=_curves(survey, sketch_size) if with_curves else (),
         notes=tuple(_notes(survey, engine, calibration, chosen_limits)),
     )
+
+
+def _curves(survey: Survey, sketch_size: int | None) -> tuple[Curve, ...]:
+    """Return the expected excess loss of every method for k = 1, 2, 4, … as far as the rows allow."""
+    if survey.rows is None:
+        return ()
+    size = sketch_size or choose_sketch_size(None, survey.columns, None)[0]
+    most = min(_CURVE_PARTITIONS, survey.rows // max(size, survey.columns + 2))
+    counts = [2**power for power in range(max(0, most).bit_length())]
+    curves = []
+    for method in ("partition", "whole", "stack", "average"):
+        sketch, m = ("triangular", None) if method == "average" else ("gaussian", size)
+        values = [(count, expected_excess(survey, method, sketch, m, count).value) for count in counts]
+        points = tuple((count, value) for count, value in values if value is not None)
+        curves.append(Curve(method, m, points))
+    return tuple(curves)
 
 
 def choose(
@@ -114,9 +137,7 @@ def _against(best: Candidate, exact: Candidate) -> str:
     if exact.seconds is None or best.seconds is None:
         return "exact least squares does not fit into memory"
     loses = "" if best.excess is None else f" and loses {percentage(best.excess)}"
-    return (
-        f"{best.method} takes {seconds_text(best.seconds)}{loses}, exact least squares {seconds_text(exact.seconds)}"
-    )
+    return f"{best.method} takes {seconds_text(best.seconds)}{loses}, exact least squares {seconds_text(exact.seconds)}"
 
 
 def _cost_words(candidate: Candidate) -> str:
@@ -151,7 +172,9 @@ def _notes(survey: Survey, engine: str, calibration: Calibration | None, limits:
             f"{survey.rows_seen:,} rows were looked at: losses called exact hold for any data with independent columns."
         )
         if survey.uneven_leverage:
-            notes.append("A few of these rows carry the leverage: what averages would lose is not predictable from them.")
+            notes.append(
+                "A few of these rows carry the leverage: what averages would lose is not predictable from them."
+            )
     else:
         notes.append("Only sizes are known: losses called exact hold for any data with independent columns.")
     if survey.rows_estimated:
@@ -161,7 +184,9 @@ def _notes(survey: Survey, engine: str, calibration: Calibration | None, limits:
     if engine != "local":
         notes.append(f"Times on {engine} assume as many cores, and add round figures for scheduling and network.")
     if not limits.certified:
-        notes.append("Averages need only coefficients to be sent; a fit that states its own loss sends whole summaries.")
+        notes.append(
+            "Averages need only coefficients to be sent; a fit that states its own loss sends whole summaries."
+        )
     return notes
 
 

@@ -49,8 +49,7 @@ def expected_excess(
     try:
         if survey.complete:
             values = [
-                _from_rows(moments, method, sketch, sketch_size, partitions)
-                for moments in survey.moments(partitions)
+                _from_rows(moments, method, sketch, sketch_size, partitions) for moments in survey.moments(partitions)
             ]
             kind, reason = _kind(method, sketch, partitions, "from all rows")
             return ExpectedExcess(max(values), kind, reason)
@@ -90,9 +89,7 @@ def _from_rows(
     return stacked * _rotation_share(sketch, sketch_size, pooled.rank, pooled.row_count, partitions)
 
 
-def _from_sizes(
-    survey: Survey, method: str, sketch: str, sketch_size: int | None, partitions: int
-) -> ExpectedExcess:
+def _from_sizes(survey: Survey, method: str, sketch: str, sketch_size: int | None, partitions: int) -> ExpectedExcess:
     """Return the excess loss from sizes alone: exact where the data do not matter, else for rows in random order."""
     n, d = survey.rows, survey.columns
     if method == "whole" or (method == "stack" and partitions == 1):

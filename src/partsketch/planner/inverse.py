@@ -74,7 +74,7 @@ def _downwards(most: int) -> list[int]:
 
 
 def size_for_bound(survey: Survey, partitions: int, delta: float, target: float) -> int | None:
-    """Return the smallest m with B'_θ at most `target` times the minimal loss, for Gaussian rows; None if there is none.
+    """Return the smallest m with B'_θ at most `target` times the minimal loss, for Gaussian rows; None without one.
 
     B'_θ bounds the out-of-sample excess loss of the averaged sketches with probability at least 1 − δ.
     """

@@ -64,8 +64,7 @@ class Limits:
     def any(self) -> bool:
         """Whether there is a limit at all."""
         return self.rows_stay or any(
-            value is not None
-            for value in (self.max_excess, self.max_bytes_per_partition, self.memory, self.seconds)
+            value is not None for value in (self.max_excess, self.max_bytes_per_partition, self.memory, self.seconds)
         )
 
     def to_dict(self) -> dict[str, Any]:

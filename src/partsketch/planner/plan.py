@@ -73,6 +73,15 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Curve:
+    """Expected relative excess loss of a method with Gaussian sketches of one size, against k."""
+
+    method: str
+    sketch_size: int | None
+    points: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
 class Plan:
     """Which way to fit a model.
 
@@ -94,6 +103,8 @@ class Plan:
         Why, in one sentence.
     answers
         To the inverse questions.
+    curves
+        Expected excess loss against k.
     notes
         What the predictions rest on, a sentence each.
     """
@@ -108,6 +119,7 @@ class Plan:
     recommended: Candidate | None
     reason: str
     answers: tuple[Answer, ...]
+    curves: tuple[Curve, ...]
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,23 +99,23 @@ def look(source: Source, options: FitOptions) -> Survey:
         if rows is not None and rows * width <= WHOLE_LOOK_NUMBERS:
             source = source.counted()
             rows, estimated = source.row_count, False
-    common = {
-        "rows": rows,
-        "columns": columns,
-        "targets": targets,
-        "rows_estimated": estimated and rows is not None,
-        "storage": next((name for name in ("Parquet", "CSV", "Feather") if name in source.description), "memory"),
-        "extra_passes": int(bool(source.encoding.columns or source.partition_values)),
-        "counting_passes": counting,
-        "splittable": source.random_access,
-        "description": source.description,
-    }
+    sizes = Survey(
+        rows=rows,
+        columns=columns,
+        targets=targets,
+        rows_estimated=estimated and rows is not None,
+        storage=next((name for name in ("Parquet", "CSV", "Feather") if name in source.description), "memory"),
+        extra_passes=int(bool(source.encoding.columns or source.partition_values)),
+        counting_passes=counting,
+        splittable=source.random_access,
+        description=source.description,
+    )
     if not source.replayable:
-        return Survey(**common)
+        return sizes
     complete = source.row_count is not None and source.row_count * width <= WHOLE_LOOK_NUMBERS
     sample = _read(source, _runs(source, width, complete), options.fit_intercept, width)
     if not len(sample):
-        return Survey(**common)
+        return sizes
     features = PartitionMoments(np.column_stack([sample[:, :columns], np.zeros(len(sample))]), len(sample))
     leverage = float(leverage_scores(sample[:, :columns]).max())
     uneven = leverage > max(_UNEVEN_LEVERAGE, _UNEVEN_TIMES * features.rank / len(sample))
@@ -126,8 +126,8 @@ def look(source: Source, options: FitOptions) -> Survey:
             known[count] = _moments(source, options, count)
         return known[count]
 
-    return Survey(
-        **common,
+    return replace(
+        sizes,
         rows_seen=len(sample),
         rank=features.rank,
         uneven_leverage=uneven,

@@ -92,8 +92,10 @@ def _facts(fit: Fit, seconds: float, exact: tuple[Fit, float] | None) -> list[st
     seed = "" if record.seed is None else f", seed {record.seed}"
     size = f", {record.sketch_size} sketch rows each{seed}" if record.sketch_size else ""
     condition = "" if record.condition is None else f", condition {record.condition:.3g}"
+    chosen = record.reasons.get("method", "")
     lines = [
         f"{fit.model.method}: {method.description}",
+        *([chosen] if "limits" in record.reasons else []),
         f"{record.row_count:,} rows{parts if method.by_partition or method.sketched else ''}{size}",
         f"rank {record.rank} of {len(fit.combination.coefficients)}{condition}",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from partsketch.report.terminal_plot import terminal_plot
 from partsketch.report.units import bytes_text, count_text, percentage, seconds_text
 
 if TYPE_CHECKING:
@@ -49,9 +50,21 @@ def print_plan(plan: Plan, console: object, show_all: bool = False) -> None:
             for answer in plan.answers:
                 if answer.question == question:
                     console.print(f"  {answer.sentence}", markup=False)
+    plot = _plot(plan)
+    if plot:
+        console.print()
+        console.print(plot, markup=False)
     console.print()
     for note in plan.notes:
         console.print(note, markup=False)
+
+
+def _plot(plan: Plan) -> str:
+    if all(len(curve.points) < 3 for curve in plan.curves):
+        return ""
+    size = next(curve.sketch_size for curve in plan.curves if curve.sketch_size is not None)
+    title = f"excess loss against k, Gaussian sketches, m = {size}"
+    return terminal_plot({curve.method: curve.points for curve in plan.curves}, title=title, x_label="k")
 
 
 def _shown(plan: Plan) -> list[Candidate]:

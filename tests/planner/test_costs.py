@@ -1,0 +1,104 @@
+"""The cost model: laws that hold for any machine, and the numbers of a made-up one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partsketch.options import METHODS
+from partsketch.planner import costs
+from partsketch.planner.calibration import Calibration, at_width
+from partsketch.sketches.base import all_sketches
+from tests.planner.settings import KINDS, MACHINE
+
+
+def work(method: str = "partition", **values: object) -> costs.Work:
+    sketched = METHODS[method].sketched
+    settings = {
+        "rows": 1_000_000,
+        "columns": 51,
+        "targets": 1,
+        "method": method,
+        "sketch": "gaussian" if sketched else "triangular",
+        "partitions": 8,
+        "sketch_size": 200 if sketched else None,
+    }
+    return costs.Work(**{**settings, **values})  # type: ignore[arg-type]
+
+
+def test_every_sketch_has_its_costs_declared() -> None:
+    assert {sketch.kind for sketch in all_sketches()} <= set(costs.SKETCH_COSTS)
+
+
+def test_a_sketch_that_is_not_declared_is_timed_as_a_whole() -> None:
+    machine = replace(MACHINE, sketched_number={**MACHINE.sketched_number, "new": 1e-6})
+    first = costs.seconds(work(sketch="new"), machine)
+    assert first > 1_000_000 * 52 * 1e-6 / 3
+    assert np.isnan(costs.seconds(work(sketch="never timed"), machine))
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+@given(
+    rows=st.integers(1_000, 10**8),
+    columns=st.integers(2, 400),
+    more=st.floats(1.1, 10),
+)
+def test_more_rows_or_columns_never_cost_less(method: str, rows: int, columns: int, more: float) -> None:
+    size = 4 * columns if METHODS[method].sketched else None
+    base = work(method, rows=rows, columns=columns, sketch_size=size)
+    for name, value in (("rows", int(rows * more) + 1), ("columns", int(columns * more) + 1)):
+        larger = replace(base, **{name: value})
+        assert costs.seconds(larger, MACHINE) >= costs.seconds(base, MACHINE)
+        assert costs.flops(larger) >= costs.flops(base)
+        assert costs.peak_bytes(larger, 4) >= 0.7 * costs.peak_bytes(base, 4)  # tiles get fewer rows as they widen
+
+
+def test_work_on_rows_is_shared_by_the_cores() -> None:
+    one = replace(MACHINE, cores=1, speedup=1.0)
+    rows = costs.row_seconds(work(), MACHINE)
+    assert costs.seconds(work(), one) - costs.seconds(work(), MACHINE) == pytest.approx(rows * (1 - 1 / 3))
+    alone = work("exact", splittable=False)
+    assert costs.seconds(alone, MACHINE) == pytest.approx(costs.seconds(alone, one))
+
+
+def test_counts_of_a_gaussian_sketch() -> None:
+    asked = work("whole", partitions=4)
+    rows = 1_000_000 * 4 * (2 * 200 * 52 + 200)
+    assert costs.flops(asked) == pytest.approx(rows + 2 * 4 * 200 * 52**2)
+    assert costs.sent_bytes(asked) == 4 * 200 * 52 * 8
+    assert costs.sent_bytes(work("stack")) == 200 * 52 * 8
+    assert costs.sent_bytes(work("partition")) == 51 * 8
+    assert costs.summary_bytes(work("partition")) == 200 * 52 * 8
+    assert costs.sent_bytes(work("exact")) == 52 * 52 * 8
+    assert costs.passes(work("exact", extra_passes=1)) == 2
+
+
+def test_files_cost_their_decoding_and_clusters_their_scheduling() -> None:
+    extra = costs.seconds(work(storage="CSV"), MACHINE) - costs.seconds(work(), MACHINE)
+    assert extra == pytest.approx(1_000_000 * 52 * (2e-7 - 8 * 2e-10) / 3)
+    local, dask = (costs.seconds(work(), MACHINE, engine) for engine in ("local", "dask"))
+    tasks = 8 * 2  # two segments in each partition of 125,000 rows
+    assert dask - local == pytest.approx(tasks * 0.005 + 8 * 200 * 52 * 8 / 1e8)
+
+
+@given(st.floats(1, 2000))
+def test_values_between_widths_lie_between(width: float) -> None:
+    table = {8: 1.0, 64: 10.0, 256: 300.0}
+    value = at_width(table, width, 2.0)
+    assert value >= 1.0
+    if width > 256:
+        assert value == pytest.approx(300 * (width / 256) ** 2)
+    else:
+        assert value <= 300.0 * (1 + 1e-12)
+
+
+def test_calibrations_survive_json() -> None:
+    import json
+
+    assert Calibration.from_dict(json.loads(json.dumps(MACHINE.to_dict()))) == MACHINE
+    assert "imaginary" in MACHINE.sentence()
+    assert set(KINDS) - {"gaussian"} == set(MACHINE.sketched_number)
