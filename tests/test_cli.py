@@ -48,14 +48,14 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 
 def test_fit_prints_both_methods_and_the_loss(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["fit", str(data), "--target", "y", "--seed", "1"]) == 0
+    assert _run(["fit", str(data), "--target", "y", "--method", "partition", "--seed", "1"]) == 0
     output = capsys.readouterr().out
     for word in ("(intercept)", "x2", "partition", "exact", "difference", "excess loss measured", "time", "seed 1"):
         assert word in output
 
 
 def test_summary_adds_standard_errors(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["fit", str(data), "--target", "y", "--seed", "1", "--summary"]) == 0
+    assert _run(["fit", str(data), "--target", "y", "--method", "partition", "--seed", "1", "--summary"]) == 0
     output = capsys.readouterr().out
     for word in ("std err", "P>|t|", "R-squared", "expected to lose"):
         assert word in output
@@ -162,7 +162,10 @@ def test_dropped_rows_are_reported(table: pa.Table, tmp_path: Path, capsys: pyte
 
 BAD_OPTIONS = {
     "sketch too small": (["--sketch-size", "5"], "sketch_size=5 is too small"),
-    "too many partitions": (["--partitions", "101"], "largest possible number of partitions is 100"),
+    "too many partitions": (
+        ["--method", "partition", "--partitions", "101"],
+        "largest possible number of partitions is 100",
+    ),
     "no partitions": (["--partitions", "0"], "n_partitions is 0"),
     "unknown target": (["--target", "nothing"], "nothing"),
     "target twice": (["--target", "y", "--target", "y"], "'y'"),
@@ -175,7 +178,7 @@ BAD_OPTIONS = {
     "seed is text": (["--seed", "x"], "seed"),
     "unknown option": (["--magic"], "--magic"),
     "no folder for the model": (["--model", "nowhere/model.json"], "nowhere"),
-    "drop and shuffle": (["--partition-by", "shuffle", "--remainder", "drop"], "remainder"),
+    "drop and shuffle": (["--method", "stack", "--partition-by", "shuffle", "--remainder", "drop"], "remainder"),
     "partition column unknown": (["--partition-by", "region"], "region"),
 }
 
@@ -188,7 +191,7 @@ def test_bad_options(data: Path, case: str, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_infinite_variance_is_a_warning(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["fit", str(data), "--target", "y", "--sketch-size", "6"]) == 0
+    assert _run(["fit", str(data), "--target", "y", "--method", "stack", "--sketch-size", "6"]) == 0
     assert "infinite variance" in capsys.readouterr().err
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from partsketch.errors import InputError
+from partsketch.fitting import choose_sketch_size
 from partsketch.options import METHODS, FitOptions
 from partsketch.planner.calibration import calibration
 from partsketch.planner.choosing import free_memory, make_plan, options_from
@@ -17,6 +18,9 @@ def choose_options(source: Source, options: FitOptions, engine: str) -> tuple[Fi
 
     The machine is calibrated only when times decide: without limits the fit is exact whenever that fits into memory.
     """
+    columns = len(source.feature_names) + int(options.fit_intercept)
+    if options.sketch_size is not None:
+        choose_sketch_size(options.sketch_size, columns, None, options.alpha > 0)
     plan = plan_fit(source, options, engine)
     if plan.recommended is None:
         raise InputError(plan.reason)
