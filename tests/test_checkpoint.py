@@ -95,6 +95,19 @@ def test_every_format(tmp_path: Path, extension: str) -> None:
     assert model.to_dict() == fit(files, **options).to_dict()
 
 
+@pytest.mark.parametrize("extension", ["csv", "feather", "npy", "parquet"])
+def test_borders_inside_files(tmp_path: Path, extension: str) -> None:
+    """Three partitions of four files: their borders are not those of files, and tasks are cut there all the same."""
+    files = [str(path) for path in write_files(tmp_path, extension, 4)]
+    options: dict[str, Any] = {"partition_by": "order", "n_partitions": 3}
+    options |= {"target": "x2"} if extension == "npy" else {}
+    with pytest.raises(KeyboardInterrupt):
+        fit(files, engine=(first := Stops(2)), checkpoint=tmp_path / "kept", **options)
+    model = fit(files, engine=(second := Stops()), checkpoint=tmp_path / "kept", **options)
+    assert (first.asked, second.asked) == (3, 1)
+    assert model.to_dict() == fit(files, **options).to_dict()
+
+
 def test_the_seed_is_taken_from_the_checkpoint(tmp_path: Path) -> None:
     files = paths(tmp_path / "data")
     with pytest.raises(KeyboardInterrupt):

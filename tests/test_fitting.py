@@ -15,6 +15,7 @@ import partsketch as ps
 from partsketch import Model, PartsketchWarning, SketchedRegression
 from partsketch.gathering import make_tasks
 from partsketch.partitions import order_partitions
+from partsketch.sources.base import FilePart
 from partsketch.summarise import SEGMENT_ROWS
 from tests.fits import METHODS, data
 
@@ -26,6 +27,7 @@ class Shape:
     row_count: int
     boundaries: tuple[int, ...]
     random_access: bool
+    files: tuple[FilePart, ...]
     replayable: bool = True
 
 
@@ -38,10 +40,12 @@ class Shape:
 )
 def test_tasks_cover_every_row_once(rows: int, k: int, groups: set[int], random_access: bool, at_borders: bool) -> None:
     """They begin with a segment of a partition; with `at_borders` they have rows of one partition only."""
-    boundaries = (0, *sorted(group for group in groups if group < rows)) if random_access and groups else ()
+    inside = (0, *sorted(group for group in groups if group < rows))
+    boundaries = inside if random_access and groups else ()
+    files = () if random_access else tuple(FilePart("a", *ends) for ends in pairwise((*inside, rows)))
     partitioning = order_partitions(rows, min(k, rows), "spread")
     bounds = partitioning.bounds or ()
-    tasks = make_tasks(Shape(rows, boundaries, random_access), partitioning, at_borders)  # type: ignore[arg-type]
+    tasks = make_tasks(Shape(rows, boundaries, random_access, files), partitioning, at_borders)  # type: ignore[arg-type]
     assert tasks[0].start == 0
     assert tasks[-1].stop == rows
     assert all(before.stop == after.start for before, after in pairwise(tasks))
@@ -49,8 +53,13 @@ def test_tasks_cover_every_row_once(rows: int, k: int, groups: set[int], random_
     assert all((start - max(b for b in bounds if b <= start)) % SEGMENT_ROWS == 0 for start in starts)
     if at_borders or (random_access and not boundaries):
         assert set(bounds[:-1]) <= set(starts)
-    if not random_access:
-        assert len(tasks) == (len(bounds) - 1 if at_borders else 1)
+    if not random_access and not at_borders:
+        assert len(tasks) == 1
+    if not random_access and at_borders:
+        # Beside the borders, one task begins in each file: with its first whole segment.
+        assert len(tasks) <= len(bounds) - 1 + len(files)
+        others = set(starts) - set(bounds)
+        assert all(any(first <= start < first + SEGMENT_ROWS for first in inside) for start in others)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -66,8 +67,12 @@ def make_tasks(source: Source, partitioning: Partitioning, at_borders: bool = Fa
     if stop is None or stop == UNKNOWN_END or not (source.random_access or at_borders):
         return [Task(0, None if stop == UNKNOWN_END else stop)]
     bounds = partitioning.bounds if partitioning.bounds is not None else (0, stop)
-    step = SEGMENT_ROWS if source.random_access else max(stop, 1)
-    starts = [start for first, last in pairwise(bounds) for start in range(first, last, step)]
+    starts = [start for first, last in pairwise(bounds) for start in range(first, last, SEGMENT_ROWS)]
+    if not source.random_access:
+        # What lies before a task in its file is read again, so files are begun once, or at the borders inside them.
+        files = [part.start for part in source.files if part.start is not None]
+        wanted = {bisect_left(starts, row) for row in (*bounds, *files)}
+        starts = [start for i, start in enumerate(starts) if i in wanted]
     # Starting inside a row group means decoding it from its beginning: take all segments that start in one together.
     if source.boundaries:
         group = np.searchsorted(np.asarray(source.boundaries), starts, side="right")
