@@ -28,7 +28,7 @@ quickstart: $(STAMPS)/run
 	$(BIN)/python examples/quickstart.py
 
 test: $(STAMPS)/dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: $(STAMPS)/dev
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ from functools import partial
 from os import PathLike, fspath
 from typing import Any, Literal
 
-from partsketch.engines.base import using_engine
+from partsketch.engines.base import Engine, using_engine
 from partsketch.errors import PartsketchWarning
 from partsketch.fitting import fit_source
 from partsketch.model import Model
@@ -52,7 +52,8 @@ def fit(
     ----------
     data
         A path, a glob or a list of them (Parquet, CSV, Feather, .npy; local or remote), a data frame or anything with
-        the Arrow C stream interface, a NumPy array, or a SciPy sparse matrix.
+        the Arrow C stream interface, a NumPy array, or a SciPy sparse matrix; or a collection of a cluster (a Dask
+        array or data frame, a Ray dataset, a Spark data frame), which stays there and brings its engine.
     target
         Name of the target column, or several.
     features
@@ -109,8 +110,8 @@ random_state
         checkpoint=None if checkpoint is None else fspath(checkpoint),
         limits=None if limits is None else limits_from(limits),
     )
-    source = open_for_fit(data, target, features, options, weights, encode, missing)
-    with using_engine(engine) as runner:
+    with using_engine(engine, data) as runner:
+        source = open_for_fit(data, target, features, options, weights, encode, missing, runner)
         result = fit_source(source, options, runner)
     for sentence in result.model.record.warnings:
         python_warnings.warn(sentence, PartsketchWarning, stacklevel=2)
@@ -125,6 +126,7 @@ def open_for_fit(
     weights: str | None,
     encode: bool,
     missing: Literal["error", "drop"],
+    engine: Engine,
 ) -> Source:
     """Open the data with the columns that a fit with these options needs.
 
@@ -139,6 +141,7 @@ def open_for_fit(
         encode=encode,
         missing=missing,
         fit_intercept=options.fit_intercept,
+        engine=engine,
     )
     if options.on_partition_error == "drop" and options.partition_by == "file" and are_paths(data):
         return open_readable(data, open_chosen)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from os import fspath
 from typing import Any, Self
 
@@ -13,12 +12,15 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from partsketch.engines.base import using_engine
-from partsketch.errors import InputError, PartsketchWarning
+from partsketch.errors import PartsketchWarning
+from partsketch.estimator_inputs import open_collection, split_partition_column, target_names
 from partsketch.fitting import fit_source
 from partsketch.options import RESERVED_PARTITIONS, FitOptions, seed_from
 from partsketch.planner.limits import limits_from
 from partsketch.report.summary_table import FitSummary
 from partsketch.sources.arrays import array_source
+from partsketch.sources.base import Source
+from partsketch.sources.chunked import cluster_of
 from partsketch.sources.labelled import LabelledSource
 
 
@@ -51,8 +53,9 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
     alpha : float, default=0.0
         Ridge penalty on all rows together, as in scikit-learn's `Ridge`; the intercept is not penalised. On sketches
         it is scaled so that they shrink like the rows.
-    engine : {"local"} or engine, default="local"
-        Where summaries are made.
+    engine : {"local", "dask", "ray", "spark"}, address, session or engine, default="local"
+        Where summaries are made: on this machine's cores, on a cluster started for the fit, on the one at an address
+        ("dask://host:8786"), or on that of a Dask client or Spark session.
     on_partition_error : {"raise", "drop"}, default="raise"
         "drop": partitions that cannot be read are left out and named in the model's record.
     deadline : float or None, default=None
@@ -144,7 +147,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            Features.
+            Features; a Dask array or data frame stays on its cluster.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -172,28 +175,8 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
             checkpoint=None if self.checkpoint is None else fspath(self.checkpoint),
             limits=None if self.limits is None else limits_from(self.limits),
         )
-        target = y
-        labels, X = _split_partition_column(X, options.partition_column, required=True)
-        # Finiteness of X is checked on the way, tile by tile, instead of in a pass of its own over memory.
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=("csr", "csc"),
-            dtype="numeric",
-            ensure_all_finite=False,
-            ensure_min_samples=2,
-            multi_output=True,
-            y_numeric=True,
-        )
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        names = getattr(self, "feature_names_in_", None)
-        features = None if names is None else [str(name) for name in names]
-        source = array_source(X, y, sample_weight, features, _target_names(target, y, features or ()))
-        if labels is not None:
-            source = LabelledSource.from_values(source, labels)
-        with using_engine(self.engine) as engine:
+        with using_engine(self.engine, X) as engine:
+            source = self._open(X, y, sample_weight, options.partition_column, engine)
             fit = fit_source(source, options, engine)
         self.model_ = fit.model
         self.summaries_ = fit.summaries
@@ -211,6 +194,36 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
             warnings.warn(sentence, PartsketchWarning, stacklevel=2)
         return self
 
+    def _open(self, X: Any, y: Any, sample_weight: Any, partition_column: str | None, engine: Any) -> Source:
+        """Check the data by scikit-learn's rules and return them as a source."""
+        if cluster_of(X) is not None:
+            source = open_collection(X, y, sample_weight, partition_column, engine)
+            self.n_features_in_ = len(source.feature_names)
+            self.__dict__.pop("feature_names_in_", None)
+            if hasattr(X, "columns"):
+                self.feature_names_in_ = np.array(source.feature_names, dtype=object)
+            return source
+        target = y
+        labels, X = split_partition_column(X, partition_column, required=True)
+        # Finiteness of X is checked on the way, tile by tile, instead of in a pass of its own over memory.
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=("csr", "csc"),
+            dtype="numeric",
+            ensure_all_finite=False,
+            ensure_min_samples=2,
+            multi_output=True,
+            y_numeric=True,
+        )
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        names = getattr(self, "feature_names_in_", None)
+        features = None if names is None else [str(name) for name in names]
+        source = array_source(X, y, sample_weight, features, target_names(target, y, features or ()))
+        return source if labels is None else LabelledSource.from_values(source, labels)
+
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the targets.
 
@@ -227,7 +240,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         partition_by = self.model_.record.options["partition_by"]
         partition_column = None if partition_by in RESERVED_PARTITIONS else partition_by
-        _, X = _split_partition_column(X, partition_column, required=False)
+        _, X = split_partition_column(X, partition_column, required=False)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
@@ -271,32 +284,3 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _target_names(target: Any, values: NDArray[Any], features: Sequence[str]) -> list[str]:
-    """Return the targets' own names if they have any, else "y" or "y0", "y1", …; none that a feature has."""
-    count = 1 if values.ndim == 1 else values.shape[1]
-    own = getattr(target, "columns", None) if values.ndim == 2 else [getattr(target, "name", None)]
-    names = ["y"] if count == 1 else [f"y{number}" for number in range(count)]
-    if own is not None and len(own) == count and all(isinstance(name, str) and name for name in own):
-        names = [str(name) for name in own]
-    taken = set(features)
-    if taken.intersection(names) or len(set(names)) < count:
-        names = ["y"] if count == 1 else [f"y{number}" for number in range(count)]
-        while taken.intersection(names):
-            names = [f"{name}_" for name in names]
-    return names
-
-
-def _split_partition_column(X: Any, name: str | None, required: bool) -> tuple[NDArray[Any] | None, Any]:
-    """Return the values of the partition column, if there is one, and the data frame without it."""
-    if name is None or (not required and name not in getattr(X, "columns", ())):
-        return None, X
-    if not hasattr(X, "columns"):
-        raise InputError(
-            f"partition_by={name!r} names a column, so X must be a data frame; or use 'order' or 'shuffle'."
-        )
-    if name not in X.columns:
-        raise InputError(f"partition_by is {name!r}: choose 'order', 'shuffle', or one of the columns of X.")
-    # pandas and polars agree on indexing by a list of names.
-    return np.asarray(X[name]), X[[column for column in X.columns if column != name]]

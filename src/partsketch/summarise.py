@@ -101,6 +101,11 @@ class NotFiniteError(InputError):
         what = "NaN" if np.isnan(value) else "infinity"
         super().__init__(f"Input contains {what}: column {column!r}, row {row} (counted from 0); remove or replace it.")
         self.row = row
+        self._told = (column, row, value)
+
+    def __reduce__(self) -> tuple[type[NotFiniteError], tuple[str, int, float]]:
+        # Errors travel from worker processes, and are made again from what their constructor was told.
+        return type(self), self._told
 
 
 class _Feeder:

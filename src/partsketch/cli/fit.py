@@ -162,12 +162,6 @@ def command(
         limits=limits_given(max_excess, max_bytes_per_partition, rows_stay, memory, seconds_limit),
     )
     chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
-    source = open_for_fit(list(data), list(targets), chosen, options, weights, encode, missing)
-
-    # The clocks below compare two fits; what is loaded once for both should not count against the first.
-    get_sketch(sketch).prepare()
-    if source.replayable and on_partition_error == "raise":
-        next(iter(source.read(0, 1)), None)
 
     def timed(asked: FitOptions) -> tuple[Fit, float]:
         started = time.perf_counter()
@@ -175,6 +169,11 @@ def command(
         return result, time.perf_counter() - started
 
     with using_engine(engine) as runner:
+        source = open_for_fit(list(data), list(targets), chosen, options, weights, encode, missing, runner)
+        # The clocks compare two fits; what is loaded once for both should not count against the first.
+        get_sketch(sketch).prepare()
+        if source.replayable and on_partition_error == "raise":
+            next(iter(source.read(0, 1)), None)
         fit, seconds = timed(options)
         fit = replace(fit, model=with_origin(fit.model, list(data), list(targets), chosen, weights, encode, missing))
         if model_path is not None:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from partsketch.errors import InputError
 from partsketch.sources.base import Source
+from partsketch.sources.chunked import cluster_of
 from partsketch.summarise import SummaryRequest, Task, TaskResult
 
 
@@ -105,8 +106,11 @@ def _make(name: str, *where: Any) -> Engine:
 
 
 @contextmanager
-def using_engine(engine: Any) -> Iterator[Engine]:
-    """Give the engine that `get_engine` makes of a name or session, and close it afterwards; an engine stays open."""
-    made = get_engine(engine)
+def using_engine(engine: Any, data: Any = None) -> Iterator[Engine]:
+    """Give the engine that `get_engine` makes of a name or session, and close it afterwards; an engine stays open.
+
+    A collection of a cluster stays there: it brings its own engine where the default, "local", was left.
+    """
+    made = get_engine(cluster_of(data) or engine if engine == "local" else engine)
     with made if made is not engine and isinstance(made, AbstractContextManager) else nullcontext():
         yield made

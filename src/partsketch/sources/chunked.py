@@ -32,13 +32,15 @@ class Collection(Protocol):
         Name of the engine that reaches the chunks.
     noun
         What it is called: "dask dataframe".
-    token
-        A text that differs between collections with different rows.
     """
 
     engine: str
     noun: str
-    token: str
+
+    @property
+    def token(self) -> str:
+        """A text that differs between collections with different rows."""
+        ...
 
     def map(self, work: Callable[[Any], T]) -> Iterable[T]:
         """Call `work` with every chunk where it lies; yield the small results in the order of the chunks."""
@@ -202,7 +204,10 @@ class ChunkedRows:
 
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> ChunkedRows:
         """Return the rows with these columns."""
-        return replace(self, chosen=tuple(names), texts=tuple(texts))
+        # Only what is used has to be made or read, where a collection can tell columns apart.
+        project = getattr(self.chunks.collection, "choose", None)
+        chunks = self.chunks if project is None else replace(self.chunks, collection=project(names))
+        return replace(self, chunks=chunks, chosen=tuple(names), texts=tuple(texts))
 
     def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
         """Refuse: rows do not come to the driver."""
@@ -230,8 +235,8 @@ class ChunkedRows:
             if rows.row_count != size:
                 raise self.chunks.refuse_change(number, rows.row_count)
             if size:
-                names = ([column.name for column in columns] for columns in (rows.columns, self.columns))
-                check_same_columns(f"Chunk {number}", next(names), "the others", next(names))
+                names = [column.name for column in rows.columns if column.name in self.chosen]
+                check_same_columns(f"Chunk {number}", names, "the others", self.chosen)
                 check_same_kinds(f"chunk {number}", rows.columns, f"the {self.chunks.noun}", wanted)
                 held.append((self.chunks.ends[number], rows.choose(self.chosen, self.texts)))
         return HeldRows(tuple(held), self.description)

@@ -1,0 +1,79 @@
+"""The same partitions and seed give the same summaries on every engine, bit for bit, and so the same model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from partsketch import LocalEngine
+from partsketch.fitting import Fit, fit_source
+from partsketch.options import METHODS, FitOptions
+from partsketch.sources import Source, open_source
+
+CLUSTERS = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("dask",)]
+
+#: Three segments of 65,536 rows and a bit, in row groups that do not fit them.
+ROWS = 200_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rows")
+    generator = np.random.default_rng(8)
+    X = generator.normal(size=(ROWS, 3)) @ generator.normal(size=(3, 3))
+    columns: dict[str, Any] = {f"x{i}": column for i, column in enumerate(X.T)}
+    columns["site"] = generator.choice(["north", "south", "west"], ROWS)
+    columns["weight"] = generator.random(ROWS)
+    columns["y"] = X @ [1.0, -2.0, 3.0] + generator.normal(size=ROWS)
+    table = pa.table(columns)
+    pq.write_table(table.slice(0, 120_000), folder / "a.parquet", row_group_size=50_000)
+    pq.write_table(table.slice(120_000), folder / "b.parquet", row_group_size=7_000)
+    return folder
+
+
+def options(method: str, partition_by: str) -> FitOptions:
+    return FitOptions(
+        method=method, n_partitions=3, partition_by=partition_by, remainder="spread", sketch="gaussian",
+        sketch_size=None, fit_intercept=True, seed=17,
+    )  # fmt: skip
+
+
+def opened(folder: Path, partition_by: str) -> Source:
+    column = "site" if partition_by == "site" else None
+    features = ["x0", "x1", "x2", *([] if column else ["site"])]
+    return open_source(
+        str(folder), target="y", features=features, weights="weight", partition_column=column, encode=True
+    )
+
+
+def assert_same(found: Fit, expected: Fit) -> None:
+    assert found.summaries == expected.summaries
+    for one, other in zip(found.summaries, expected.summaries, strict=True):
+        np.testing.assert_array_equal(one.matrix, other.matrix)
+    for name in ("coefficients", "intercept", "partition_coefficients"):
+        np.testing.assert_array_equal(getattr(found.model, name), getattr(expected.model, name))
+    assert found.model.certificates == expected.model.certificates
+    assert found.model.record.partitions == expected.model.record.partitions
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("method", METHODS)
+def test_all_methods(cluster: str, method: str, folder: Path, request: pytest.FixtureRequest) -> None:
+    engine = request.getfixturevalue(f"{cluster}_engine")
+    source = opened(folder, "order")
+    expected = fit_source(source, options(method, "order"), LocalEngine(1))
+    assert_same(fit_source(source, options(method, "order"), engine), expected)
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("partition_by", ["shuffle", "file", "site"])
+def test_all_partitions(cluster: str, partition_by: str, folder: Path, request: pytest.FixtureRequest) -> None:
+    engine = request.getfixturevalue(f"{cluster}_engine")
+    source = opened(folder, partition_by)
+    expected = fit_source(source, options("partition", partition_by), LocalEngine(2))
+    assert_same(fit_source(source, options("partition", partition_by), engine), expected)
