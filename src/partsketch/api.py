@@ -126,7 +126,7 @@ def open_for_fit(
     weights: str | None,
     encode: bool,
     missing: Literal["error", "drop"],
-    engine: Engine,
+    engine: Engine | None = None,
 ) -> Source:
     """Open the data with the columns that a fit with these options needs.
 

@@ -53,7 +53,7 @@ def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
 
 def running(engine: Any) -> int:
     """Count what the workers are executing and what they have been asked to."""
-    executing = engine.client.run(lambda dask_worker: dask_worker.state.executing_count)
+    executing: dict[str, int] = engine.client.run(lambda dask_worker: dask_worker.state.executing_count)
     return sum(executing.values()) + sum(map(len, engine.client.processing().values()))
 
 
@@ -100,13 +100,14 @@ def test_data_frames_of_unknown_sizes(how: dict[str, Any], dask_engine: Any) -> 
     whole = dd.from_pandas(values, npartitions=4)
     remote = whole[whole["a"] < 100]
     common: dict[str, Any] = {"target": "y", "features": features, "missing": "drop", "random_state": 2, **how}
-    there = ps.fit(remote, engine=dask_engine, **common, **({} if "partition_by" in how else {"n_partitions": 3}))
+    common.setdefault("n_partitions", 3)
+    there = ps.fit(remote, engine=dask_engine, **common)
     if how.get("partition_by") == "file":
         # A chunk is to a collection what a file is to a folder.
         values["chunk"] = np.repeat(range(4), [len(part) for part in whole.partitions])
         common["features"] = [name for name in values.columns if name not in ("y", "chunk")]
         common["partition_by"] = "chunk"
-    here = ps.fit(values, **common, **({} if "partition_by" in how else {"n_partitions": 3}))
+    here = ps.fit(values, **common)
     if how.get("partition_by") != "file":
         np.testing.assert_array_equal(there.coefficients, here.coefficients)
         np.testing.assert_array_equal(there.partition_coefficients, here.partition_coefficients)
