@@ -22,14 +22,24 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SketchSpecification:
-    """Which random compression: kind, number of sketch rows m and seed (both None for the exact factor).
+    """Which random compression.
 
-    A private sketch has no seed: its random numbers come from the operating system, and nobody can draw them again.
+    Attributes
+    ----------
+    kind
+        Name of the kind.
+    size, seed
+        Number of sketch rows m and seed; both None for the exact factor.
+    sparsity
+        Non-zeros per row of the data, for the kinds that leave it open; None takes the kind's own.
+    private
+        A private sketch has no seed: its random numbers come from the operating system, and nobody can draw them again.
     """
 
     kind: str
     size: int | None = None
     seed: int | None = None
+    sparsity: int | None = None
     private: bool = False
 
     def __post_init__(self) -> None:
@@ -48,16 +58,94 @@ class SketchSpecification:
             raise InputError(f"A {self.kind} summary is exact and tells all sums of products: it cannot be private.")
         elif self.size is not None or self.seed is not None:
             raise InputError(f"A {self.kind} summary is exact: it takes neither a size nor a seed.")
+        if sketch.default_sparsity is None:
+            if self.sparsity is not None:
+                raise InputError(f"sparsity={self.sparsity} goes with sketch='sparse_sign', not with {self.kind!r}.")
+        elif self.sparsity is None:
+            assert self.size is not None
+            object.__setattr__(self, "sparsity", min(sketch.default_sparsity, self.size))
+        elif self.size is None or not 1 <= self.sparsity <= self.size:
+            raise InputError(
+                f"sparsity is {self.sparsity}: each row of the data goes to at least 1 and at most all {self.size} "
+                "rows of the sketch."
+            )
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a sketch: [1, features, targets], the first only with an intercept."""
+
+    features: int
+    targets: int
+    intercept: bool
+
+    @property
+    def width(self) -> int:
+        """How many there are."""
+        return int(self.intercept) + self.features + self.targets
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """The rows that one sketch is made of, and its stream of random numbers.
+
+    Attributes
+    ----------
+    number
+        Number of the stream.
+    first_row
+        Lowest row number that may come.
+    row_count
+        Row numbers that may come, counted from the first; None when only reading tells.
+    guide
+        What the first pass found, for the kinds that make two.
+    """
+
+    number: int = 0
+    first_row: int = 0
+    row_count: int | None = None
+    guide: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows:
+    """Rows as they lie in memory: float64, features of a row one after another, weights not yet applied.
+
+    `roots` are the square roots of the weights; empty when every row counts once.
+    """
+
+    row_numbers: IntArray
+    features: FloatArray
+    targets: FloatArray
+    roots: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Rows whose features are (values, column indices, starts), as a CSR array holds them."""
+
+    row_numbers: IntArray
+    features: tuple[FloatArray, NDArray[np.int32], NDArray[np.int32]]
+    targets: FloatArray
+    roots: FloatArray
 
 
 class Accumulator(ABC):
-    """Takes the tiles of one stream in order and gives a small matrix Z with as many columns as the tiles."""
+    """Takes the rows of one stream in order and gives a small matrix Z.
+
+    Attributes
+    ----------
+    takes_rows
+        Whether `add_rows` may be used in place of `add`. The bits are the same however the rows are cut.
+    """
+
+    takes_rows: bool = False
 
     @abstractmethod
     def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
-        """Take one tile, held as its columns (columns × rows).
+        """Take one tile, held as its columns (columns × rows), weights applied.
 
-        Returns False, having taken nothing, when the tile has values that are not finite.
+        Returns False when the tile has values that are not finite; nothing may be added after that.
         """
 
     def add_columns(self, addresses: IntArray, rows: int) -> bool:
@@ -66,6 +154,14 @@ class Accumulator(ABC):
         Returns False, having taken nothing, when it must be given as a tile. Saves a copy where rows arrive by column.
         """
         return False
+
+    def add_rows(self, rows: DenseRows | SparseRows) -> None:
+        """Take rows as they are, of any number; `is_finite` tells of all of them later."""
+        raise NotImplementedError
+
+    def is_finite(self) -> bool:
+        """Tell whether all that was added is finite."""
+        return True
 
     @abstractmethod
     def finish(self) -> FloatArray:
@@ -85,16 +181,25 @@ class Sketch(ABC):
         Whether the excess loss of estimators made from it has an exact formula.
     can_be_private
         Whether it can take its random numbers from the operating system.
+    needs_row_count
+        Whether the number of rows of a stream must be known before the first one comes.
+    is_linear
+        Whether Z = S A for a matrix S that does not depend on A, so that sketches of parts can be summed.
+    default_sparsity
+        Non-zeros per row of the data unless asked otherwise; None for kinds where it is not a choice.
     """
 
     kind: str
     is_random: bool
     has_exact_theory: bool
     can_be_private: bool = False
+    needs_row_count: bool = False
+    is_linear: bool = True
+    default_sparsity: int | None = None
 
     @abstractmethod
-    def accumulator(self, specification: SketchSpecification, stream: int, width: int, targets: int) -> Accumulator:
-        """Return an empty accumulator for the rows of one stream with `width` columns, the last ones targets."""
+    def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
+        """Return an empty accumulator for the rows of one stream."""
 
     def prepare(self) -> None:  # noqa: B027 (most kinds have nothing to prepare)
         """Load compiled code now, so that a clock started afterwards measures the work alone."""
@@ -102,6 +207,31 @@ class Sketch(ABC):
     @abstractmethod
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Return the matrix of two disjoint sets of rows of the same stream from the matrices of each."""
+
+    def conclude(self, specification: SketchSpecification, matrix: FloatArray, row_count: int) -> FloatArray:
+        """Return the sketch from the merged matrix of all `row_count` rows of a stream."""
+        return matrix
+
+    def default_size(self, columns: int) -> tuple[int, str]:
+        """Return a number of sketch rows for so many columns to estimate, and the reason in words."""
+        size = max(4 * columns, columns + 16)
+        return size, f"four rows per column to estimate ({columns}), far from the sizes at which errors have heavy tails"
+
+    def size_warnings(self, size: int, columns: int) -> tuple[str, ...]:
+        """Return what should be known about this number of sketch rows."""
+        return ()
+
+    def largest_size(self, row_count: int) -> int | None:
+        """Return the most sketch rows that so many rows allow; None when any number will do."""
+        return None
+
+    def first_pass(self, specification: SketchSpecification, columns: int) -> SketchSpecification | None:
+        """Return the sketch to be made of all rows before this one; None for kinds that pass over the rows once."""
+        return None
+
+    def guide(self, specification: SketchSpecification, features: FloatArray, row_count: int) -> FloatArray:
+        """Return what the first pass found, from the feature columns of its sketch of `row_count` rows."""
+        raise NotImplementedError
 
 
 def get_sketch(kind: str) -> Sketch:
@@ -115,7 +245,20 @@ def get_sketch(kind: str) -> Sketch:
 
 def all_sketches() -> Sequence[Sketch]:
     """Return every kind of sketch. A new one is a file of its own and a line here."""
+    from partsketch.sketches.count_sketch import CountSketch
     from partsketch.sketches.gaussian import GaussianSketch
+    from partsketch.sketches.leverage_sample import LeverageSample
+    from partsketch.sketches.row_sample import RowSample
+    from partsketch.sketches.sparse_sign import SparseSignSketch
+    from partsketch.sketches.srht import HadamardSketch
     from partsketch.sketches.triangular import TriangularSketch
 
-    return (GaussianSketch(), TriangularSketch())
+    return (
+        GaussianSketch(),
+        HadamardSketch(),
+        SparseSignSketch(),
+        CountSketch(),
+        RowSample(),
+        LeverageSample(),
+        TriangularSketch(),
+    )

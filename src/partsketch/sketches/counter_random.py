@@ -19,7 +19,16 @@ from numba import njit
 from numpy.typing import NDArray
 
 #: Purposes that need random numbers of their own under one seed.
-PURPOSES = {"gaussian": 0, "shuffle": 1}
+PURPOSES = {
+    "gaussian": 0,
+    "shuffle": 1,
+    "sparse_sign": 2,
+    "count_sketch": 3,
+    "row_sample": 4,
+    "leverage_sample": 5,
+    "leverage_directions": 6,
+    "srht": 7,
+}
 
 COLUMNS_PER_COUNTER = 4
 

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from partsketch.blas import padded_width, tile_rows_for
-from partsketch.sketches.base import Accumulator, FloatArray, IntArray, Sketch, SketchSpecification
+from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, Sketch, SketchSpecification, Stream
 from partsketch.sketches.counter_random import COLUMNS_PER_COUNTER, derive_key, fill_normals
 from partsketch.sketches.system_random import fill_system_normals
 
@@ -70,9 +70,9 @@ class GaussianSketch(Sketch):
     has_exact_theory = True
     can_be_private = True
 
-    def accumulator(self, specification: SketchSpecification, stream: int, width: int, targets: int) -> Accumulator:
+    def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty m×q accumulator."""
-        return GaussianAccumulator(specification, stream, width)
+        return GaussianAccumulator(specification, stream.number, columns.width)
 
     def prepare(self) -> None:
         """Load the generator."""

@@ -1,25 +1,42 @@
 """Subsampled randomised Hadamard transform: S = √(P/m) · (m rows of the orthogonal H) · signs, P a power of two.
 
-Plain functions on matrices in memory, for studies: the entry at (sketch row, data row) is
-`± (−1)^popcount(h & row) / √m` and depends on seed, stream and the row's position alone. The transform needs to know P,
-the next power of two of the row count, before the first row; streamed sketches do not know it, which is why this kind
-is not among those that `fit` offers.
+The entry of S at (sketch row, data row) is `± (−1)^popcount(h & position) / √m`: it depends on seed, stream and the
+row's position in its stream alone. The m rows h are drawn without replacement from P, the next power of two of the
+number of positions; rows that are padded, dropped, or of other partitions are zeros. `E[SᵀS] = I` exactly.
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partsketch.errors import InputError
-from partsketch.sketches.base import FloatArray
-from partsketch.sketches.counter_random import philox_words, random_words
+from partsketch.sketches.base import (
+    Accumulator,
+    Columns,
+    DenseRows,
+    FloatArray,
+    IntArray,
+    Sketch,
+    SketchSpecification,
+    SparseRows,
+    Stream,
+)
+from partsketch.sketches.counter_random import derive_key, random_words
+from partsketch.sketches.hadamard import add_dense, add_sparse, add_tile, fill_signs, flush_block
+from partsketch.sketches.lanes import LANES
+from partsketch.sketches.sparse_sign import aligned_zeros, dense_rows, in_public_order
 
-#: Keeps the words of this sketch apart from those of every purpose in `counter_random`: the letters SRHT.
-_PURPOSE = 0x53524854
+#: Numbers in a block that is transformed: half a megabyte leaves room for the sketch in the second-level cache.
+_BLOCK_NUMBERS = 2**16
 
-#: Numbers that a pass of the transform goes over: half a megabyte stays in the second-level cache.
-_CACHE_NUMBERS = 2**16
+#: Blocks may not straddle the segments of a partition, which have 2¹⁶ rows.
+_MOST_BITS = 16
+
+#: Numbers of the draws of sampled rows, far from the positions of data rows, whose words are the signs.
+_FIRST_DRAW = 2**62
 
 
 def padded_rows(row_count: int) -> int:
@@ -29,108 +46,138 @@ def padded_rows(row_count: int) -> int:
     return 1 << (row_count - 1).bit_length()
 
 
-def fast_walsh_hadamard(matrix: ArrayLike) -> FloatArray:
-    """Multiply by the Hadamard matrix (entries ±1, natural order) in `P log₂ P` additions per column.
-
-    Parameters
-    ----------
-    matrix : array of shape (P,) or (P, columns)
-        P a power of two. It is left as it is.
-
-    Returns
-    -------
-    array of the same shape
-        `H A`, not normalised: applying it twice multiplies by P.
-
-    Examples
-    --------
-    >>> fast_walsh_hadamard([1.0, 0.0, 0.0, 0.0]).tolist()
-    [1.0, 1.0, 1.0, 1.0]
-    """
-    work = np.array(matrix, dtype=np.float64, order="C")
-    if work.ndim not in (1, 2) or work.shape[0] < 1 or work.shape[0] & (work.shape[0] - 1):
-        raise InputError(f"matrix has shape {work.shape}: pad it with zero rows to a power of two of them.")
-    _transform(work.reshape(work.shape[0], -1))
-    return work
-
-
-def _transform(work: FloatArray) -> None:
-    """Transform along the first axis in place; tall matrices in two stages of blocks that stay in the cache."""
-    rows, width = work.shape
-    # The factors of H = H_a ⊗ H_b are applied one after the other.
-    inner = 1 << max(0, (_CACHE_NUMBERS // width).bit_length() - 1)
-    if 1 < inner < rows:
-        for start in range(0, rows, inner):
-            _transform(work[start : start + inner])
-        outer = rows // inner
-        blocks = work.reshape(outer, inner, width)
-        step = max(1, _CACHE_NUMBERS // (outer * width))
-        for start in range(0, inner, step):
-            block = np.ascontiguousarray(blocks[:, start : start + step])
-            _butterflies(block.reshape(outer, -1))
-            blocks[:, start : start + step] = block
-    else:
-        _butterflies(work)
-
-
-def _butterflies(work: FloatArray) -> None:
-    half = 1
-    while half < work.shape[0]:
-        pairs = work.reshape(-1, 2, half, work.shape[1])
-        difference = pairs[:, 0] - pairs[:, 1]
-        pairs[:, 0] += pairs[:, 1]
-        pairs[:, 1] = difference
-        half *= 2
-
-
-def _words(seed: int, stream: int, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+@cache
+def _key(seed: int) -> tuple[np.uint64, np.uint64]:
     if not 0 <= seed < 2**64:
         raise InputError(f"seed is {seed}: give a whole number from 0 to 2**64 - 1.")
-    zero = np.uint64(0)
-    words = philox_words(np.uint64(_PURPOSE), zero, zero, zero, np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32))
-    return random_words((np.uint64(words[0]), np.uint64(words[1])), stream, numbers)
+    return derive_key(seed, "srht")
 
 
 def srht_signs(row_count: int, seed: int, stream: int = 0) -> FloatArray:
     """Return the random sign of every row, ±1, a function of seed, stream and the row's position."""
-    words = _words(seed, stream, np.arange(row_count, dtype=np.int64))
-    return np.where(words & np.uint64(1), 1.0, -1.0)
+    out = np.empty(row_count)
+    fill_signs(*_key(seed), np.uint64(stream), np.arange(row_count, dtype=np.int64), out)
+    return out
 
 
 def srht_sampled_rows(row_count: int, size: int, seed: int, stream: int = 0) -> NDArray[np.int64]:
-    """Return which m of the P rows of the Hadamard matrix are kept, drawn without replacement."""
+    """Return which m of the P rows of the Hadamard matrix are kept, drawn without replacement, in order."""
     padded = padded_rows(row_count)
     if not 1 <= size <= padded:
         raise InputError(f"sketch_size is {size}: an SRHT of {row_count} rows has from 1 to {padded} rows.")
-    # The m smallest of P uniform words are a simple random sample. Row numbers from 2⁶² keep them off the signs.
-    words = _words(seed, stream, np.arange(padded, dtype=np.int64) + np.int64(2**62))
-    return np.sort(np.argpartition(words, size - 1)[:size]).astype(np.int64)
+    # Numbers below P are drawn one after another, and those drawn before are passed over. P is a power of two, so
+    # that the low bits of a word are exactly uniform.
+    kept: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    drawn = 0
+    while kept.size < size:
+        numbers = np.arange(drawn, drawn + 2 * size, dtype=np.int64) + _FIRST_DRAW
+        words = (random_words(_key(seed), stream, numbers) & np.uint64(padded - 1)).astype(np.int64)
+        everything = np.concatenate([kept, words])
+        kept = everything[np.sort(np.unique(everything, return_index=True)[1])]
+        drawn += 2 * size
+    return np.sort(kept[:size])
+
+
+class HadamardAccumulator(Accumulator):
+    """Puts rows, with their signs, into a block and adds the block's transform to the sampled rows."""
+
+    takes_rows = True
+
+    def __init__(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> None:
+        assert specification.size is not None
+        assert specification.seed is not None
+        assert stream.row_count is not None
+        self._columns, self._size, self._first = columns, specification.size, stream.first_row
+        self._random = (*_key(specification.seed), np.uint64(stream.number))
+        kept = srht_sampled_rows(stream.row_count, self._size, specification.seed, stream.number)
+        # An odd number of cache lines per row: powers of two of rows then do not compete for the same few places.
+        self._stride = LANES * (-(-columns.width // LANES) | 1)
+        bits = min(self._size.bit_length(), (_BLOCK_NUMBERS // self._stride).bit_length() - 1, _MOST_BITS)
+        self._bits = max(0, min(bits, padded_rows(stream.row_count).bit_length() - 1))
+        self._total = aligned_zeros(self._size * self._stride)
+        self._block = aligned_zeros(self._stride << self._bits)
+        self._state = np.array([-1, 0], dtype=np.int64)
+        self._work = (self._total, kept, self._block, self._bits, self._stride)
+
+    def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
+        """Take a tile."""
+        positions, scales = self._placed(row_numbers, np.empty(0))
+        width, intercept = self._columns.width, int(self._columns.intercept)
+        add_tile(*self._work, self._state, positions, scales, tile, width, intercept)
+        return bool(np.isfinite(tile[: self._columns.width]).all())
+
+    def add_rows(self, rows: DenseRows | SparseRows) -> None:
+        """Take rows where they lie."""
+        positions, scales = self._placed(rows.row_numbers, rows.roots)
+        rest = (positions, scales, rows.features, rows.targets, self._columns.intercept)
+        if isinstance(rows, DenseRows):
+            add_dense(*self._work, self._state, *rest)
+        else:
+            add_sparse(*self._work, self._state, *rest, self._columns.features)
+
+    def _placed(self, row_numbers: IntArray, roots: FloatArray) -> tuple[IntArray, FloatArray]:
+        positions = row_numbers - self._first
+        scales = np.empty(positions.size)
+        fill_signs(*self._random, positions, scales)
+        if roots.size:
+            scales *= roots
+        return positions, scales
+
+    def _flush(self) -> None:
+        if self._state[0] >= 0:
+            flush_block(*self._work, self._state[0], self._state[1])
+            self._state[0] = -1
+
+    def is_finite(self) -> bool:
+        """Tell whether all that was added is finite: every sampled row has a share in every row."""
+        self._flush()
+        return bool(np.isfinite(self._total).all())
+
+    def finish(self) -> FloatArray:
+        """Return S A."""
+        self._flush()
+        total = self._total.reshape(self._size, self._stride)
+        return in_public_order(total, self._columns) * (1.0 / np.sqrt(self._size))
+
+
+class HadamardSketch(Sketch):
+    """Random signs, Hadamard transform, m rows sampled without replacement."""
+
+    kind = "srht"
+    is_random = True
+    has_exact_theory = False
+    needs_row_count = True
+
+    def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
+        """Return an empty m×q accumulator."""
+        return HadamardAccumulator(specification, stream, columns)
+
+    def prepare(self) -> None:
+        """Load the compiled code."""
+        specification = SketchSpecification(self.kind, 2, 0)
+        accumulator = self.accumulator(specification, Stream(row_count=2), Columns(1, 1, True))
+        accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
+        accumulator.add(np.zeros((3, 1)), np.ones(1, dtype=np.int64))
+        accumulator.finish()
+
+    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Add: S = [S₁ S₂] acts on disjoint rows."""
+        return first + second
+
+    def largest_size(self, row_count: int) -> int | None:
+        """Return P: no more rows of the transform exist."""
+        return padded_rows(row_count)
 
 
 def srht_matrix(row_count: int, size: int, seed: int, stream: int = 0) -> FloatArray:
-    """Return S itself, m × rows, with `E[SᵀS] = I`: for checks, and for rows that arrive one at a time.
-
-    Parameters
-    ----------
-    row_count : int
-        Rows of the data.
-    size : int
-        Rows m of the sketch, at most P.
-    seed, stream : int
-        Which S.
-
-    Returns
-    -------
-    array of shape (m, rows)
-        Entries ±1/√m.
-    """
+    """Return S itself, m × rows, with `E[SᵀS] = I`: for checks."""
     kept = srht_sampled_rows(row_count, size, seed, stream)
-    parity = np.bitwise_count(kept[:, None] & np.arange(row_count, dtype=np.int64)[None, :]) & 1
-    return np.asarray((1.0 - 2.0 * parity) * srht_signs(row_count, seed, stream) / np.sqrt(size), dtype=np.float64)
+    odd = np.bitwise_count(kept[:, None] & np.arange(row_count, dtype=np.int64)[None, :]) & 1
+    return np.asarray((1.0 - 2.0 * odd) * srht_signs(row_count, seed, stream) / np.sqrt(size), dtype=np.float64)
 
 
 def srht(matrix: ArrayLike, size: int, seed: int, stream: int = 0) -> FloatArray:
-    """Return `S A` by the fast transform: `O(P log P)` per column whatever m is.
+    """Return `S A` for rows in memory, S being that of `srht_matrix`.
 
     Parameters
     ----------
@@ -139,7 +186,7 @@ def srht(matrix: ArrayLike, size: int, seed: int, stream: int = 0) -> FloatArray
     size : int
         Rows m of the sketch.
     seed, stream : int
-        Which S; the same as in `srht_matrix`.
+        Which S.
 
     Returns
     -------
@@ -149,7 +196,8 @@ def srht(matrix: ArrayLike, size: int, seed: int, stream: int = 0) -> FloatArray
     rows = np.asarray(matrix, dtype=np.float64)
     if rows.ndim != 2:
         raise InputError(f"matrix has shape {rows.shape}: pass a table of rows and columns.")
-    kept = srht_sampled_rows(rows.shape[0], size, seed, stream)
-    padded = np.zeros((padded_rows(rows.shape[0]), rows.shape[1]))
-    np.multiply(rows, srht_signs(rows.shape[0], seed, stream)[:, None], out=padded[: rows.shape[0]])
-    return np.asarray(fast_walsh_hadamard(padded)[kept] / np.sqrt(size))
+    specification = SketchSpecification("srht", size, seed)
+    columns = Columns(rows.shape[1], 0, False)
+    accumulator = HadamardAccumulator(specification, Stream(stream, 0, rows.shape[0]), columns)
+    accumulator.add_rows(dense_rows(rows))
+    return accumulator.finish()

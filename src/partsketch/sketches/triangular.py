@@ -15,7 +15,7 @@ import numpy as np
 
 from partsketch.blas import WIDEST_KERNEL, divide_by_triangular, gram, triangular_factor
 from partsketch.column_kernels import gram_of_columns
-from partsketch.sketches.base import Accumulator, FloatArray, IntArray, Sketch, SketchSpecification
+from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, Sketch, SketchSpecification, Stream
 
 #: Largest variance inflation factor (times growth of a column) of a feature at which the plain Gram matrix is trusted.
 SAFE_INFLATION = 1e4
@@ -192,9 +192,9 @@ class TriangularSketch(Sketch):
     is_random = False
     has_exact_theory = True
 
-    def accumulator(self, specification: SketchSpecification, stream: int, width: int, targets: int) -> Accumulator:
+    def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty accumulator; rows of every stream are treated alike."""
-        return TriangularAccumulator(width, targets)
+        return TriangularAccumulator(columns.width, columns.targets)
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Factor the two factors again."""

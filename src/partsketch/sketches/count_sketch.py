@@ -1,0 +1,51 @@
+"""CountSketch: every row of the data is added, with a random sign, to one row of the sketch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from partsketch.sketches.base import Accumulator, Columns, FloatArray, Sketch, SketchSpecification, Stream
+from partsketch.sketches.sparse_sign import ScatterAccumulator, dense_rows
+
+#: Sketch rows per column beyond which a larger default would cost more memory than it is worth.
+_MOST_ROWS_PER_COLUMN = 20
+
+
+class CountSketch(Sketch):
+    """S with one entry ±1 in every column; the cheapest of all, and the one that needs most rows for a guarantee."""
+
+    kind = "count_sketch"
+    is_random = True
+    has_exact_theory = False
+
+    def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
+        """Return an empty m×q accumulator."""
+        return ScatterAccumulator(specification, 1, stream, columns)
+
+    def prepare(self) -> None:
+        """Load the compiled code."""
+        accumulator = self.accumulator(SketchSpecification(self.kind, 2, 0), Stream(), Columns(1, 1, True))
+        accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
+        accumulator.add(np.zeros((3, 1)), np.zeros(1, dtype=np.int64))
+
+    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Add: S = [S₁ S₂] acts on disjoint rows."""
+        return first + second
+
+    def default_size(self, columns: int) -> tuple[int, str]:
+        """Return the size of the known bound, d(d + 1), where that is not too many."""
+        bound = columns * (columns + 1)
+        size = max(4 * columns, columns + 16, min(bound, _MOST_ROWS_PER_COLUMN * columns))
+        if bound <= size:
+            return size, f"columns × (columns + 1) = {bound}, the order of the known bound, or four rows per column"
+        return size, f"{_MOST_ROWS_PER_COLUMN} rows per column to estimate ({columns}); the known bound asks for {bound}"
+
+    def size_warnings(self, size: int, columns: int) -> tuple[str, ...]:
+        """Say when rows of high leverage may fall together."""
+        bound = columns * (columns + 1)
+        if size >= bound:
+            return ()
+        return (
+            f"A count_sketch of {size} rows is below columns × (columns + 1) = {bound}, the order at which it is known "
+            "to keep all directions: rows of high leverage may fall together and cancel.",
+        )

@@ -1,0 +1,141 @@
+"""Eight numbers at a time: the few vector operations that the compiler does not find by itself.
+
+The compiler cannot know that the rows of a sketch and the rows of the data do not overlap, and checks it for every row
+or gives up on vector instructions. These operations say what is meant. Each product and each sum is rounded on its own,
+so the bits are those of plain loops, on processors with narrower registers as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+#: Numbers in one operation: a register of 512 bits, a cache line.
+LANES = 8
+
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_NOTHING = ir.Constant(_VECTOR, ir.Undefined)
+
+
+def _pointer(context: Any, builder: Any, signature: Any, args: Sequence[Any], which: int) -> Any:
+    """Return the address of the lanes that start at an index of a flat array."""
+    array = context.make_array(signature.args[which])(context, builder, args[which])
+    return builder.bitcast(builder.gep(array.data, [args[which + 1]]), _VECTOR.as_pointer())
+
+
+def _spread(builder: Any, number: Any) -> Any:
+    """Return a vector that holds one number in every lane."""
+    integer = ir.IntType(32)
+    single = builder.insert_element(_NOTHING, number, ir.Constant(integer, 0))
+    return builder.shuffle_vector(single, _NOTHING, ir.Constant(ir.VectorType(integer, LANES), [0] * LANES))
+
+
+def _load(builder: Any, pointer: Any) -> Any:
+    # Rows of a caller's array start anywhere: only the alignment of a double is certain.
+    return builder.load(pointer, align=8)
+
+
+@intrinsic
+def add_scaled(typingctx, out, at, values, start, scale):  # type: ignore[no-untyped-def]
+    """Add scale · values[start : start + 8] to out[at : at + 8], both flat."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        place = _pointer(context, builder, signature, args, 0)
+        product = builder.fmul(
+            _load(builder, _pointer(context, builder, signature, args, 2)), _spread(builder, args[4])
+        )
+        builder.store(builder.fadd(_load(builder, place), product), place, align=8)
+        return context.get_dummy_value()
+
+    return _signature(out, values), generate
+
+
+@intrinsic
+def copy_scaled(typingctx, out, at, values, start, scale):  # type: ignore[no-untyped-def]
+    """Write scale · values[start : start + 8] to out[at : at + 8], both flat."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        product = builder.fmul(
+            _load(builder, _pointer(context, builder, signature, args, 2)), _spread(builder, args[4])
+        )
+        builder.store(product, _pointer(context, builder, signature, args, 0), align=8)
+        return context.get_dummy_value()
+
+    return _signature(out, values), generate
+
+
+@intrinsic
+def add_to_each(typingctx, out, base, unit, places, first, step, signs, count, values, start):  # type: ignore[no-untyped-def]
+    """Add signs[e] · values[start : start + 8] to out at base + unit · places[e] for count entries e = first, step on.
+
+    The eight values stay in their register; a loop over `add_scaled` would read them again every time.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        out_array, place_array, sign_array, value_array = (
+            context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 3, 6, 8)
+        )
+
+        def lanes(array: Any, index: Any) -> Any:
+            return builder.bitcast(builder.gep(array.data, [index]), _VECTOR.as_pointer())
+
+        row = _load(builder, lanes(value_array, args[9]))
+        with cgutils.for_range(builder, args[7]) as loop:
+            entry = builder.add(args[4], builder.mul(loop.index, args[5]))
+            place = builder.load(builder.gep(place_array.data, [entry]))
+            sign = builder.load(builder.gep(sign_array.data, [entry]))
+            target = lanes(out_array, builder.add(args[1], builder.mul(place, args[2])))
+            total = builder.fadd(_load(builder, target), builder.fmul(row, _spread(builder, sign)))
+            builder.store(total, target, align=8)
+        return context.get_dummy_value()
+
+    integer = types.intp
+    return types.void(out, integer, integer, places, integer, integer, signs, integer, values, integer), generate
+
+
+def _signature(out: Any, values: Any) -> Any:
+    return types.void(out, types.intp, values, types.intp, types.float64)
+
+
+def _butterflies(builder: Any, values: list[Any]) -> list[Any]:
+    """Return the Hadamard transform of a power of two of vectors, natural order."""
+    half = 1
+    while half < len(values):
+        for start in range(0, len(values), 2 * half):
+            for i in range(start, start + half):
+                first, second = values[i], values[i + half]
+                values[i], values[i + half] = builder.fadd(first, second), builder.fsub(first, second)
+        half *= 2
+    return values
+
+
+def _transform_of(rows: int) -> Callable[..., Any]:
+    """Return the operation that transforms `rows` rows of eight numbers, `stride` apart, in place."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def transform(typingctx, out, at, stride):  # type: ignore[no-untyped-def]
+        def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            pointers = []
+            index = args[1]
+            for _ in range(rows):
+                pointers.append(builder.bitcast(builder.gep(array.data, [index]), _VECTOR.as_pointer()))
+                index = builder.add(index, args[2])
+            values = _butterflies(builder, [_load(builder, pointer) for pointer in pointers])
+            for pointer, value in zip(pointers, values, strict=True):
+                builder.store(value, pointer, align=8)
+            return context.get_dummy_value()
+
+        return types.void(out, types.intp, types.intp), generate
+
+    return transform  # type: ignore[no-any-return]
+
+
+transform_2 = _transform_of(2)
+transform_4 = _transform_of(4)
+transform_16 = _transform_of(16)

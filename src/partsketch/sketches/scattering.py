@@ -1,0 +1,197 @@
+"""Adding rows, with signs, to rows of a small matrix: the compiled work of `sparse_sign` and `count_sketch`.
+
+Every entry of the sketch receives its summands in the order of the rows, one by one. So its bits depend neither on how
+the rows are cut into blocks nor on how they are held: rows from a dense array, a tile or a sparse array give the same.
+
+A matrix is held flat, in groups of eight columns: the number at (row r, column c) is at
+`(c // 8) · group + r · row + c % 8` for two strides `group` and `row`. With `group` = 8 that is the ordinary order by
+rows; with `row` = 8 the groups follow one another, and one group of a sketch stays in the first-level cache while the
+rows of a chunk are added to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from partsketch.sketches.counter_random import _32, _LOW, _philox
+from partsketch.sketches.lanes import LANES, add_scaled, add_to_each, copy_scaled
+
+#: Rows worked on at a time: their copy stays in the second-level cache.
+CHUNK_ROWS = 256
+
+_ONE = np.uint64(1)
+
+
+# Division by zero must not be checked for: the check is a branch, and a branch stops vectorisation.
+def _compiled(function: Any) -> Any:
+    return njit(cache=True, nogil=True, error_model="numpy")(function)
+
+
+@_compiled
+def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type: ignore[no-untyped-def]
+    """Fill `targets` (int64, non-zeros × rows or more) with distinct sketch rows for each row, and `signs` with ±1.
+
+    A 32-bit word gives both: its lowest bit the sign, the word divided by 2³² the place. Places are distinct by Floyd's
+    algorithm, which takes the j-th from the first m − s + j rows and the last of these if it is taken already; every
+    set of s rows is equally likely, up to the m/2³² that dividing costs.
+    """
+    sparsity, count = targets.shape[0], row_numbers.shape[0]
+    for first in range(0, sparsity, 4):
+        word = np.uint64(first // 4)
+        for i in range(count):
+            row = np.uint64(row_numbers[i])
+            x0, x1, x2, x3 = _philox(row & _LOW, row >> _32, word, stream, key0, key1)
+            targets[first, i] = np.int64(x0)
+            if first + 1 < sparsity:
+                targets[first + 1, i] = np.int64(x1)
+            if first + 2 < sparsity:
+                targets[first + 2, i] = np.int64(x2)
+            if first + 3 < sparsity:
+                targets[first + 3, i] = np.int64(x3)
+    for j in range(sparsity):
+        last = np.int64(size - sparsity + j)
+        for i in range(count):
+            word = np.uint64(targets[j, i])
+            signs[j, i] = 1.0 - 2.0 * np.float64(np.int64(word & _ONE))
+            targets[j, i] = np.int64((word * np.uint64(last + 1)) >> _32)
+        for earlier in range(j):
+            for i in range(count):
+                targets[j, i] = last if targets[earlier, i] == targets[j, i] else targets[j, i]
+
+
+@_compiled
+def place_rest(out, group, at, scale, flat, start, first, width, targets, i, intercept):  # type: ignore[no-untyped-def]
+    """Write scale · [features from the first on, targets, 1] of row i at a row of `out` that starts with the first."""
+    for c in range(width - first):
+        out[at + c] = scale * flat[start + first + c]
+    c = width - first
+    for t in range(targets.shape[1]):
+        out[at + (c >> 3) * group + (c & 7)] = scale * targets[i, t]
+        c += 1
+    if intercept:
+        out[at + (c >> 3) * group + (c & 7)] = scale
+
+
+@_compiled
+def place_dense(out, group, at, scale, flat, width, targets, i, intercept):  # type: ignore[no-untyped-def]
+    """Write scale · [features, targets, 1] of row i, the features being flat, to the row of `out` that starts there."""
+    whole = width >> 3
+    start = i * width
+    for b in range(whole):
+        copy_scaled(out, at + b * group, flat, start + b * LANES, scale)
+    place_rest(out, group, at + whole * group, scale, flat, start, whole * LANES, width, targets, i, intercept)
+
+
+@_compiled
+def place_tile(out, group, row, tile, begin, count, intercept, width):  # type: ignore[no-untyped-def]
+    """Write rows of a tile, held as its columns [1, features, targets], in the order [features, targets, 1]."""
+    for c in range(width):
+        p = (c + width - intercept) % width
+        at = (p >> 3) * group + (p & 7)
+        for i in range(count):
+            out[at + i * row] = tile[c, begin + i]
+
+
+@_compiled
+def _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count):  # type: ignore[no-untyped-def]
+    """Add the rows of a chunk to their targets, one group of columns after the other."""
+    sparsity, step = places.shape
+    flat_places, flat_signs = places.reshape(-1), signs.reshape(-1)
+    for b in range(groups):
+        for i in range(count):
+            start = b * chunk_group + i * LANES
+            add_to_each(out, b * group, row, flat_places, i, step, flat_signs, sparsity, chunk, start)
+
+
+@_compiled
+def scatter_dense(  # type: ignore[no-untyped-def]
+    out, group, row, groups, key0, key1, stream, size, sparsity, row_numbers, features, targets, roots, intercept
+):
+    """Add the sketch of dense rows held one after another; `roots` are square roots of weights, or empty."""
+    rows, width = features.shape
+    flat = features.reshape(-1)
+    few = min(CHUNK_ROWS, rows)
+    # One non-zero per row: the whole groups of a row are read where they are, only the rest is put together first.
+    direct = width >> 3 if sparsity == 1 else 0
+    chunk_group = (few + 1) * LANES
+    chunk = np.zeros((groups - direct) * chunk_group)
+    rest = out[direct * group :]
+    places = np.empty((sparsity, few + LANES), np.int64)
+    signs = np.empty((sparsity, few + LANES))
+    weighted = roots.shape[0] > 0
+    for begin in range(0, rows, few):
+        count = min(few, rows - begin)
+        draw_targets(key0, key1, stream, row_numbers[begin : begin + count], size, places, signs)
+        for i in range(count):
+            scale = roots[begin + i] if weighted else 1.0
+            if direct:
+                start = (begin + i) * width
+                sign, place = scale * signs[0, i], places[0, i] * row
+                for b in range(direct):
+                    add_scaled(out, place + b * group, flat, start + b * LANES, sign)
+                place_rest(
+                    chunk,
+                    chunk_group,
+                    i * LANES,
+                    scale,
+                    flat,
+                    start,
+                    direct * LANES,
+                    width,
+                    targets,
+                    begin + i,
+                    intercept,
+                )
+            else:
+                place_dense(chunk, chunk_group, i * LANES, scale, flat, width, targets, begin + i, intercept)
+        _scatter(rest, group, row, groups - direct, chunk, chunk_group, places, signs, count)
+
+
+@_compiled
+def scatter_tile(  # type: ignore[no-untyped-def]
+    out, group, row, groups, key0, key1, stream, size, sparsity, row_numbers, tile, width, intercept
+):
+    """Add the sketch of a tile held as its columns, weights already applied."""
+    rows = row_numbers.shape[0]
+    few = min(CHUNK_ROWS, rows)
+    chunk_group = (few + 1) * LANES
+    chunk = np.zeros(groups * chunk_group)
+    places = np.empty((sparsity, few + LANES), np.int64)
+    signs = np.empty((sparsity, few + LANES))
+    for begin in range(0, rows, few):
+        count = min(few, rows - begin)
+        draw_targets(key0, key1, stream, row_numbers[begin : begin + count], size, places, signs)
+        place_tile(chunk, chunk_group, LANES, tile, begin, count, intercept, width)
+        _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count)
+
+
+@_compiled
+def scatter_sparse(  # type: ignore[no-untyped-def]
+    out, group, row, key0, key1, stream, size, sparsity, row_numbers, rows_of, targets, roots, intercept, width
+):
+    """Add the sketch of sparse rows (values, columns, starts): a cost in proportion to their non-zeros."""
+    values, columns, starts = rows_of
+    rows = row_numbers.shape[0]
+    few = min(CHUNK_ROWS, rows)
+    places = np.empty((sparsity, few + LANES), np.int64)
+    signs = np.empty((sparsity, few + LANES))
+    for begin in range(0, rows, few):
+        count = min(few, rows - begin)
+        draw_targets(key0, key1, stream, row_numbers[begin : begin + count], size, places, signs)
+        for i in range(count):
+            scale = 1.0 if roots.shape[0] == 0 else roots[begin + i]
+            for k in range(sparsity):
+                sign = scale * signs[k, i]
+                at = places[k, i] * row
+                for entry in range(starts[begin + i], starts[begin + i + 1]):
+                    c = columns[entry]
+                    out[at + (c >> 3) * group + (c & 7)] += sign * values[entry]
+                for t in range(targets.shape[1]):
+                    c = width + t
+                    out[at + (c >> 3) * group + (c & 7)] += sign * targets[begin + i, t]
+                if intercept:
+                    c = width + targets.shape[1]
+                    out[at + (c >> 3) * group + (c & 7)] += sign

@@ -1,0 +1,188 @@
+"""Sparse sign sketch: every row of the data is added, with random signs and divided by √s, to s rows of the sketch."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from partsketch.errors import InputError
+from partsketch.sketches.base import (
+    Accumulator,
+    Columns,
+    DenseRows,
+    FloatArray,
+    IntArray,
+    Sketch,
+    SketchSpecification,
+    SparseRows,
+    Stream,
+)
+from partsketch.sketches.counter_random import derive_key
+from partsketch.sketches.lanes import LANES
+from partsketch.sketches.scattering import draw_targets, scatter_dense, scatter_sparse, scatter_tile
+
+#: Non-zeros per row of the data: the customary number, at which the sketch is hardly told from a Gaussian one.
+DEFAULT_SPARSITY = 8
+
+
+@cache
+def _key(seed: int, purpose: str) -> tuple[np.uint64, np.uint64]:
+    return derive_key(seed, purpose)
+
+
+class ScatterAccumulator(Accumulator):
+    """Adds each row to a few rows of the sketch; the columns are held in the order [features, targets, 1]."""
+
+    takes_rows = True
+
+    def __init__(self, specification: SketchSpecification, sparsity: int, stream: Stream, columns: Columns) -> None:
+        assert specification.size is not None
+        assert specification.seed is not None
+        self._columns = columns
+        self._size, self._sparsity = specification.size, sparsity
+        self._groups = -(-columns.width // LANES)
+        # Several targets per row: one group of columns at a time, which stays in the cache; one target: row by row.
+        self._strides = (LANES * self._size, LANES) if sparsity > 1 else (LANES, LANES * self._groups)
+        self._total = aligned_zeros(self._groups * LANES * self._size)
+        self._random = (*_key(specification.seed, specification.kind), np.uint64(stream.number))
+
+    def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
+        """Add a tile."""
+        scatter_tile(
+            self._total,
+            *self._strides,
+            self._groups,
+            *self._random,
+            self._size,
+            self._sparsity,
+            row_numbers,
+            tile,
+            self._columns.width,
+            int(self._columns.intercept),
+        )
+        return self.is_finite()
+
+    def add_rows(self, rows: DenseRows | SparseRows) -> None:
+        """Add rows where they lie."""
+        drawing = (*self._random, self._size, self._sparsity, rows.row_numbers)
+        rest = (rows.features, rows.targets, rows.roots, self._columns.intercept)
+        if isinstance(rows, DenseRows):
+            scatter_dense(self._total, *self._strides, self._groups, *drawing, *rest)
+        else:
+            scatter_sparse(self._total, *self._strides, *drawing, *rest, self._columns.features)
+
+    def is_finite(self) -> bool:
+        """Tell whether all that was added is finite: what is not cannot hide in a sum."""
+        return bool(np.isfinite(self._total).all())
+
+    def finish(self) -> FloatArray:
+        """Return S A."""
+        group, row = self._strides
+        grouped = np.lib.stride_tricks.as_strided(
+            self._total, (self._size, self._groups, LANES), (8 * row, 8 * group, 8), writeable=False
+        )
+        return in_public_order(grouped.reshape(self._size, -1), self._columns) * (1.0 / np.sqrt(self._sparsity))
+
+
+def aligned_zeros(count: int) -> FloatArray:
+    """Return zeros that start on a cache line, so that eight of them are read at once."""
+    memory = np.zeros(count + LANES)
+    first = -memory.ctypes.data // 8 % LANES
+    return memory[first : first + count]
+
+
+def in_public_order(matrix: FloatArray, columns: Columns) -> FloatArray:
+    """Return a copy of [features, targets, 1, padding] as [1, features, targets]."""
+    return np.ascontiguousarray(np.roll(matrix[:, : columns.width], int(columns.intercept), axis=1))
+
+
+class SparseSignSketch(Sketch):
+    """S with s entries ±1/√s in every column, at distinct rows; all a function of seed, stream and row number."""
+
+    kind = "sparse_sign"
+    is_random = True
+    has_exact_theory = False
+    default_sparsity = DEFAULT_SPARSITY
+
+    def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
+        """Return an empty m×q accumulator."""
+        assert specification.sparsity is not None
+        return ScatterAccumulator(specification, specification.sparsity, stream, columns)
+
+    def prepare(self) -> None:
+        """Load the compiled code."""
+        specification = SketchSpecification(self.kind, 2, 0)
+        accumulator = self.accumulator(specification, Stream(), Columns(1, 1, True))
+        accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
+        accumulator.add(np.zeros((3, 1)), np.zeros(1, dtype=np.int64))
+
+    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Add: S = [S₁ S₂] acts on disjoint rows."""
+        return first + second
+
+
+def dense_rows(matrix: FloatArray, targets: int = 0) -> DenseRows:
+    """Return the rows of a matrix, numbered from zero, its last columns targets."""
+    features = matrix.shape[1] - targets
+    return DenseRows(
+        np.arange(matrix.shape[0], dtype=np.int64),
+        np.ascontiguousarray(matrix[:, :features], dtype=np.float64),
+        np.ascontiguousarray(matrix[:, features:], dtype=np.float64),
+        np.empty(0),
+    )
+
+
+def sparse_sign(
+    matrix: ArrayLike | Any, size: int, seed: int, stream: int = 0, sparsity: int | None = None, first_row: int = 0
+) -> FloatArray:
+    """Return `S A` for rows in memory, dense or sparse (SciPy CSR); rows are numbered from `first_row`.
+
+    Parameters
+    ----------
+    matrix : array of shape (rows, columns), or a SciPy CSR array of that shape
+        A.
+    size : int
+        Rows m of the sketch.
+    seed, stream : int
+        Which S.
+    sparsity : int or None
+        Non-zeros per row of A; None takes 8, or m if that is less.
+    first_row : int
+        Number of the first row: sketches of parts sum to the sketch of the whole.
+
+    Returns
+    -------
+    array of shape (m, columns)
+        The sketch.
+    """
+    specification = SketchSpecification("sparse_sign", size, seed, sparsity)
+    is_csr = getattr(matrix, "format", None) == "csr"
+    rows: Any = matrix if is_csr else np.ascontiguousarray(matrix, dtype=np.float64)
+    if rows.ndim != 2:
+        raise InputError(f"matrix has shape {rows.shape}: pass a table of rows and columns.")
+    accumulator = SparseSignSketch().accumulator(specification, Stream(stream), Columns(rows.shape[1], 0, False))
+    numbers = np.arange(first_row, first_row + rows.shape[0], dtype=np.int64)
+    nothing, no_weights = np.empty((rows.shape[0], 0)), np.empty(0)
+    if is_csr:
+        entries = (np.asarray(rows.data, dtype=np.float64), rows.indices, rows.indptr)
+        accumulator.add_rows(SparseRows(numbers, entries, nothing, no_weights))
+    else:
+        accumulator.add_rows(DenseRows(numbers, rows, nothing, no_weights))
+    return accumulator.finish()
+
+
+def sign_matrix(specification: SketchSpecification, sparsity: int, stream: int, row_numbers: IntArray) -> FloatArray:
+    """Return S itself, m × rows: for checks."""
+    assert specification.size is not None
+    assert specification.seed is not None
+    targets = np.empty((sparsity, row_numbers.size), dtype=np.int64)
+    signs = np.empty((sparsity, row_numbers.size))
+    key = _key(specification.seed, specification.kind)
+    draw_targets(*key, np.uint64(stream), row_numbers, specification.size, targets, signs)
+    out = np.zeros((specification.size, row_numbers.size))
+    for places, sign in zip(targets, signs, strict=True):
+        out[places, np.arange(row_numbers.size)] += sign
+    return out / np.sqrt(sparsity)
