@@ -32,6 +32,7 @@ def fit(
     remainder: str = "spread",
     sketch: str = "gaussian",
     sketch_size: int | None = None,
+    sparsity: int | None = None,
     fit_intercept: bool = True,
     averaging: str = "equal",
     alpha: float = 0.0,
@@ -58,8 +59,8 @@ def fit(
         Name of the target column, or several.
     features
         Names of the feature columns; None takes all others.
-    method, n_partitions, partition_by, remainder, sketch, sketch_size, fit_intercept, averaging, alpha, engine, \
-random_state
+    method, n_partitions, partition_by, remainder, sketch, sketch_size, sparsity, fit_intercept, averaging, alpha, \
+engine, random_state
         As in `SketchedRegression`; partition_by may also be "file".
     weights
         Name of a column of sample weights.
@@ -100,6 +101,7 @@ random_state
         remainder=remainder,
         sketch=sketch,
         sketch_size=sketch_size,
+        sparsity=sparsity,
         fit_intercept=bool(fit_intercept),
         seed=seed_from(random_state, checkpoint),
         averaging=averaging,

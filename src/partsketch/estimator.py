@@ -41,10 +41,13 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         frame; that column is then not a feature.
     remainder : {"spread", "drop"}, default="spread"
         "spread": partition sizes differ by at most one. "drop": the last rows are left out so that all are equal.
-    sketch : {"gaussian"}, default="gaussian"
-        Kind of random compression.
+    sketch : {"gaussian", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample"}, default="gaussian"
+        Kind of sketch. "gaussian" has an exact theory; "srht", "sparse_sign" and "count_sketch" are faster;
+        "row_sample" draws rows evenly, "leverage_sample" by their leverage in two passes over the rows.
     sketch_size : int or None, default=None
-        Rows of each sketch; None chooses four per column to estimate and records why.
+        Rows of each sketch; None chooses a number by kind, four or more per column to estimate, and records why.
+    sparsity : int or None, default=None
+        For "sparse_sign": sketch rows that each row of X goes to; None is 8.
     fit_intercept : bool, default=True
         Whether to estimate an intercept.
     averaging : {"equal", "inverse_variance"}, default="equal"
@@ -113,6 +116,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         remainder: str = "spread",
         sketch: str = "gaussian",
         sketch_size: int | None = None,
+        sparsity: int | None = None,
         fit_intercept: bool = True,
         averaging: str = "equal",
         alpha: float = 0.0,
@@ -130,6 +134,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.remainder = remainder
         self.sketch = sketch
         self.sketch_size = sketch_size
+        self.sparsity = sparsity
         self.fit_intercept = fit_intercept
         self.averaging = averaging
         self.alpha = alpha
@@ -165,6 +170,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
             remainder=self.remainder,
             sketch=self.sketch,
             sketch_size=self.sketch_size,
+            sparsity=self.sparsity,
             fit_intercept=bool(self.fit_intercept),
             seed=seed_from(self.random_state, self.checkpoint),
             averaging=self.averaging,

@@ -13,12 +13,12 @@ from partsketch.blas import one_thread_each
 from partsketch.combination import Combination, Regression, combine_summaries
 from partsketch.engines.base import Engine
 from partsketch.errors import InputError
-from partsketch.gathering import Gathered, gather
+from partsketch.gathering import Gathered, gather, guided
 from partsketch.model import Model
 from partsketch.options import AUTO, METHODS, FitOptions
 from partsketch.partitions import Partitioning, check_partition_sizes, make_partitioning, single_partition
 from partsketch.recording import Circumstances, build_model, plain_options
-from partsketch.sketches.base import SketchSpecification
+from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import Source
 from partsketch.summarise import INTERCEPT, SummaryRequest
 from partsketch.summary import Summary
@@ -57,12 +57,14 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
     _check_count(partitioning.count, len(unreadable), options)
     reasons = {"method": f"method={options.method!r} was asked for: {method.description}"}
     specification = SketchSpecification("triangular")
+    warnings: list[str] = []
     if method.sketched:
         smallest = _smallest_partition(partitioning, source)
         size, reasons["sketch_size"] = choose_sketch_size(
-            options.sketch_size, len(features), smallest, options.alpha > 0
+            options.sketch_size, len(features), smallest, options.alpha > 0, options.sketch
         )
-        specification = SketchSpecification(options.sketch, size, options.seed)
+        specification = SketchSpecification(options.sketch, size, options.seed, options.sparsity)
+        warnings += get_sketch(options.sketch).size_warnings(size, len(features))
         if partitioning.bounds is not None and _checks_sizes(options):
             sizes = [int(size) for size in np.diff(partitioning.bounds)]
             check_partition_sizes(sizes, partitioning.names, len(features), options.partition_by, sum(sizes) + left_out)
@@ -81,9 +83,10 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
             ", and reduced on sketches so that they shrink like the rows" if method.sketched else ""
         )
     sketches = options.n_partitions if method.sketched and not method.by_partition else 1
-    request = SummaryRequest(specification, partitioning, options.fit_intercept, sketches)
+    request = SummaryRequest(specification, partitioning, options.fit_intercept, sketches, source.row_count)
     # One thread for the small problems too: their rounding should not depend on the number of cores.
     with one_thread_each():
+        request = guided(source, request, engine, options.tolerance)
         with _checkpoint(source, request, options) as checkpoint:
             gathered = gather(source, request, engine, options.tolerance, checkpoint)
         _check_rows(gathered, options, len(features))
@@ -104,7 +107,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
             rows_dropped=gathered.rows_dropped,
             rows_left_out=left_out,
             reasons={**reasons, **chosen},
-            warnings=tuple(constant_target_warnings(gathered.target_range, source.target_names)),
+            warnings=(*warnings, *constant_target_warnings(gathered.target_range, source.target_names)),
             data=source.description,
             encoding=source.encoding,
             partitions_left_out=(*unreadable, *gathered.left_out),
@@ -114,31 +117,57 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
 
 
 def choose_sketch_size(
-    asked: int | None, columns: int, smallest_partition: int | None, penalised: bool = False
+    asked: int | None,
+    columns: int,
+    smallest_partition: int | None,
+    penalised: bool = False,
+    kind: str = "gaussian",
 ) -> tuple[int, str]:
     """Return the number of sketch rows and the reason for it; refuse sizes at which the error has no mean."""
+    sketch = get_sketch(kind)
+    most = None if smallest_partition is None else sketch.largest_size(max(smallest_partition, 1))
     if asked is not None:
         if asked <= columns + 1 and not penalised:
             raise InputError(
                 f"sketch_size={asked} is too small: with {columns} columns to estimate (intercept included) it must be "
                 f"at least {columns + 2}, and at least {columns + 4} for a finite variance."
             )
+        if most is not None and asked > most:
+            raise InputError(
+                f"sketch_size={asked} is too large: a {kind} sketch of the smallest partition's {smallest_partition} "
+                f"rows has at most {most}; give a smaller one or use fewer partitions."
+            )
         return int(asked), f"sketch_size={asked} was asked for"
-    size = max(4 * columns, columns + 16)
-    reason = f"four rows per column to estimate ({columns}), far from the sizes at which errors have heavy tails"
+    size, reason = sketch.default_size(columns)
     if smallest_partition is not None and smallest_partition < size:
         size = max(columns + 4, smallest_partition)
         reason = (
             f"as many rows as the smallest partition ({smallest_partition}), "
             f"but at least {columns + 4}, where errors have a finite variance"
         )
+    if most is not None and most < size:
+        size, reason = most, f"as many rows as a {kind} sketch of the smallest partition can have"
     return size, reason
+
+
+def counted_if_needed(source: Source, kind: str) -> Source:
+    """Return the source with its rows counted if this kind of sketch needs to know their number."""
+    if not get_sketch(kind).needs_row_count or source.row_count is not None:
+        return source
+    if not source.replayable:
+        raise InputError(
+            f"sketch={kind!r} needs to know the number of rows before the first one, and a {source.description} can be "
+            "read only once: use 'sparse_sign', or write the rows to a file first."
+        )
+    return source.counted()
 
 
 def _partition(source: Source, options: FitOptions) -> tuple[Source, Partitioning, int]:
     """Return the source, counted if need be, the partitioning, and how many rows it leaves out."""
     method = METHODS[options.method]
     needs_count = options.remainder == "drop" or (method.by_partition and options.partition_by in ("order", "file"))
+    if method.sketched:
+        source = counted_if_needed(source, options.sketch)
     if needs_count and (source.row_count is None or any(part.stop is None for part in source.files)):
         source = source.counted()
     rows = source.row_count

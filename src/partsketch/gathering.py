@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from partsketch.partitions import UNKNOWN_END, Partitioning
 from partsketch.provenance import Part
 from partsketch.record import PartitionLeftOut
 from partsketch.running import run_tasks
+from partsketch.sketches.base import get_sketch
 from partsketch.sources.base import Source
 from partsketch.summarise import INTERCEPT, SEGMENT_ROWS, Piece, SummaryRequest, Task, TaskResult
 from partsketch.summary import Summary
@@ -186,6 +187,36 @@ def gather(
     )
 
 
+def guided(
+    source: Source,
+    request: SummaryRequest,
+    engine: Engine,
+    tolerance: Tolerance = Tolerance(),  # noqa: B008 (immutable)
+) -> SummaryRequest:
+    """Make the first pass of a sketch that needs one, and return the request with what it found."""
+    sketch = get_sketch(request.specification.kind)
+    columns = int(request.fit_intercept) + len(source.feature_names)
+    first = sketch.first_pass(request.specification, columns)
+    if first is None:
+        return request
+    if not source.replayable:
+        raise InputError(
+            f"sketch={sketch.kind!r} reads the rows twice, and a {source.description} can be read only once: use "
+            "'row_sample', or write the rows to a file first."
+        )
+    looked_at = gather(source, replace(request, specification=first, sketches_per_partition=1), engine, tolerance)
+    found = {summary.parts[0].stream: summary for summary in looked_at.summaries}
+    # A partition that could not be read has rows of which nothing is known.
+    nothing = np.zeros((1, columns))
+    guides = tuple(
+        sketch.guide(request.specification, found[partition].matrix[:, :columns], found[partition].row_count)
+        if partition in found
+        else sketch.guide(request.specification, nothing, 0)
+        for partition in range(request.partitioning.count)
+    )
+    return replace(request, guides=guides)
+
+
 def _check_enough(collected: _Collector, partitioning: Partitioning, tolerance: Tolerance) -> None:
     left_out = collected.incomplete()
     count = partitioning.count - len(left_out)
@@ -224,24 +255,27 @@ def _summaries(
     wholes: Sequence[Piece | None], request: SummaryRequest, columns: tuple[str, ...], rows_seen: int
 ) -> tuple[Summary, ...]:
     bounds = request.partitioning.bounds
+    sketch = get_sketch(request.specification.kind)
     summaries = []
     for partition, whole in enumerate(wholes):
         if whole is None:
             continue
         start, stop = (0, rows_seen) if bounds is None else (bounds[partition], bounds[partition + 1])
         for number, matrix in enumerate(whole.matrices):
+            sketch_rows = sketch.conclude(request.specification, matrix, whole.row_count)
             part = Part(
                 origin="",
                 stream=partition * request.sketches_per_partition + number,
                 start=start,
                 stop=rows_seen if stop == UNKNOWN_END else stop,
-                size=matrix.shape[0],
+                size=sketch_rows.shape[0],
                 seed=request.specification.seed,
+                sparsity=request.specification.sparsity,
                 contiguous=bounds is not None,
             )
             summaries.append(
                 Summary(
-                    matrix=matrix,
+                    matrix=sketch_rows,
                     columns=columns,
                     kind=request.specification.kind,
                     parts=(part,),

@@ -73,6 +73,7 @@ class FitOptions:
     min_partitions: int | None = None
     checkpoint: str | None = None
     limits: Limits | None = None
+    sparsity: int | None = None
 
     def __post_init__(self) -> None:
         if self.method not in (*METHODS, AUTO):
@@ -90,7 +91,11 @@ class FitOptions:
             raise InputError(f"sketch is {self.sketch!r}: choose one of {_listed(kinds)}.")
         if self.sketch_size is not None and (not _is_count(self.sketch_size) or self.sketch_size < 1):
             raise InputError(f"sketch_size is {self.sketch_size!r}: give a whole number, or None to have one chosen.")
-
+        if self.sparsity is not None:
+            if self.sketch != "sparse_sign":
+                raise InputError(f"sparsity={self.sparsity!r} goes with sketch='sparse_sign', not {self.sketch!r}.")
+            if not _is_count(self.sparsity) or self.sparsity < 1:
+                raise InputError(f"sparsity is {self.sparsity!r}: give a whole number, at least 1, or None for 8.")
         if self.averaging not in ("equal", "inverse_variance"):
             raise InputError(f"averaging is {self.averaging!r}: choose 'equal' or 'inverse_variance'.")
         if self.averaging != "equal" and self.method not in ("average", "partition"):

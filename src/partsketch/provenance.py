@@ -33,6 +33,8 @@ class Part:
         Equal for the partitions of one set of rows that was cut once; rows of other batches may be the same rows.
     partition
         Name of the partition; empty when the rows were not cut.
+    sparsity
+        Non-zeros per row of the data, for kinds of sketch that leave it open.
     """
 
     origin: str
@@ -45,6 +47,7 @@ class Part:
     label: str = ""
     batch: str = ""
     partition: str = ""
+    sparsity: int | None = None
 
     @property
     def name(self) -> str:

@@ -152,6 +152,7 @@ def plain_options(options: FitOptions, engine_name: str) -> dict[str, Any]:
     values = asdict(options)
     values["n_partitions"] = int(options.n_partitions)
     values["sketch_size"] = None if options.sketch_size is None else int(options.sketch_size)
+    values["sparsity"] = None if options.sparsity is None else int(options.sparsity)
     values["alpha"] = float(options.alpha)
     values["deadline"] = None if options.deadline is None else float(options.deadline)
     values["min_partitions"] = None if options.min_partitions is None else int(options.min_partitions)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from partsketch.blas import one_thread_each
 from partsketch.engines.base import Engine
 from partsketch.errors import InputError
-from partsketch.fitting import choose_sketch_size
-from partsketch.gathering import Gathered, gather
+from partsketch.fitting import choose_sketch_size, counted_if_needed
+from partsketch.gathering import Gathered, gather, guided
 from partsketch.options import RESERVED_PARTITIONS
 from partsketch.partitions import Partitioning, make_partitioning, single_partition
 from partsketch.provenance import About, site_seed
@@ -104,11 +104,12 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> tup
         SketchSpecification(options.kind)
         if not get_sketch(options.kind).is_random
         else SketchSpecification(
-            options.kind, _size(source, options), None if options.private else seed, options.private
+            options.kind, _size(source, options), None if options.private else seed, private=options.private
         )
     )
     with one_thread_each():
-        gathered = gather(source, SummaryRequest(specification, partitioning, options.fit_intercept), engine)
+        request = SummaryRequest(specification, partitioning, options.fit_intercept, row_count=source.row_count)
+        gathered = gather(source, guided(source, request, engine), engine)
     _check_rows(gathered, partitioning)
     batch = secrets.token_hex(16) if options.private else _batch(options, seed, partitioning, names)
     about = About(
@@ -134,6 +135,7 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> tup
 def _cut(source: Source, options: SketchOptions, seed: int) -> tuple[Source, Partitioning]:
     if source.row_count == 0:
         raise InputError(f"There are no rows in {source.description}.")
+    source = counted_if_needed(source, options.kind)
     if options.n_partitions is None and options.partition_by is None:
         return source, single_partition(source.row_count)
     by = options.partition_by or "order"
@@ -150,7 +152,7 @@ def _size(source: Source, options: SketchOptions) -> int:
     if options.size is not None:
         return options.size
     columns = int(options.fit_intercept) + len(source.feature_names)
-    return choose_sketch_size(None, columns, None)[0]
+    return choose_sketch_size(None, columns, None, kind=options.kind)[0]
 
 
 def _check_rows(gathered: Gathered, partitioning: Partitioning) -> None:

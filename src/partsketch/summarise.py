@@ -16,15 +16,18 @@ from partsketch.blas import WIDEST_KERNEL, padded_width, tile_rows_for
 from partsketch.column_kernels import column_addresses
 from partsketch.errors import InputError
 from partsketch.merging import merge_in_order
-from partsketch.partitions import Partitioning
-from partsketch.sketches.base import FloatArray, IntArray, SketchSpecification, get_sketch
+from partsketch.partitions import UNKNOWN_END, Partitioning
+from partsketch.sketches.base import Columns, FloatArray, IntArray, SketchSpecification, Stream, get_sketch
 from partsketch.sources.base import Block, Source
 from partsketch.sources.blocks import ColumnBlock
+from partsketch.sources.in_place import add_in_order, rows_in_place
 
 #: Rows of a segment: enough to amortise a merge, few enough to share one partition among threads.
 SEGMENT_ROWS = 65536
 
 INTERCEPT = "(intercept)"
+
+_TOO_LARGE = "Values are too large: their squares overflow; divide the columns by a constant."
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,27 @@ class SummaryRequest:
         Whether a column of ones comes first.
     sketches_per_partition
         How many independent sketches of each partition are made: one, or k for the sketches of the whole.
+    row_count
+        Rows of the source, where a sketch needs to know it.
+    guides
+        What a first pass found, one per partition, for sketches that make two.
     """
 
     specification: SketchSpecification
     partitioning: Partitioning
     fit_intercept: bool
     sketches_per_partition: int = 1
+    row_count: int | None = None
+    guides: tuple[FloatArray, ...] = ()
+
+    def stream(self, partition: int, number: int) -> Stream:
+        """Return the rows of a partition's sketch of this number."""
+        first, count = 0, self.row_count
+        if self.partitioning.bounds is not None:
+            first, stop = self.partitioning.bounds[partition : partition + 2]
+            count = None if stop == UNKNOWN_END else stop - first
+        guide = self.guides[partition] if self.guides else None
+        return Stream(partition * self.sketches_per_partition + number, first, count, guide)
 
 
 @dataclass(frozen=True)
@@ -128,11 +146,14 @@ class _Feeder:
         self._filled = 0
         self._places: IntArray | None = None
         sketch = get_sketch(request.specification.kind)
-        streams = range(partition * request.sketches_per_partition, (partition + 1) * request.sketches_per_partition)
-        targets = len(source.target_names)
+        columns = Columns(len(source.feature_names), len(source.target_names), request.fit_intercept)
         self._accumulators = [
-            sketch.accumulator(request.specification, stream, self._width, targets) for stream in streams
+            sketch.accumulator(request.specification, request.stream(partition, number), columns)
+            for number in range(request.sketches_per_partition)
         ]
+        # Only rows that can be read again are not looked at one tile at a time: the message names the culprit.
+        self._takes_rows = source.replayable and all(accumulator.takes_rows for accumulator in self._accumulators)
+        self._last_row = -1
         self._rows = 0
         self._weight = 0.0
         self._targets = slice(self._first + len(source.feature_names), self._width)
@@ -140,6 +161,24 @@ class _Feeder:
         self._highest = -self._lowest
 
     def feed(self, block: Block, begin: int, end: int) -> None:
+        """Take rows begin to end of a block."""
+        rows = rows_in_place(block, begin, end) if self._takes_rows and self._filled == 0 else None
+        if rows is None:
+            self._feed_tiles(block, begin, end)
+            return
+        for accumulator in self._accumulators:
+            accumulator.add_rows(rows)
+        if rows.targets.size:
+            np.fmin(self._lowest, rows.targets.min(axis=0), out=self._lowest)
+            np.fmax(self._highest, rows.targets.max(axis=0), out=self._highest)
+        self._rows += end - begin
+        self._last_row = int(rows.row_numbers[-1])
+        if block.weights is None:
+            self._weight += float(end - begin)
+        else:
+            self._weight = add_in_order(self._weight, block.weights[begin:end])
+
+    def _feed_tiles(self, block: Block, begin: int, end: int) -> None:
         capacity = self._tile.shape[1]
         while begin < end:
             if self._filled == 0 and end - begin >= capacity and self._feed_in_place(block, begin):
@@ -206,13 +245,16 @@ class _Feeder:
     def _refuse(self, tile: FloatArray, rows: IntArray) -> None:
         finite = np.isfinite(tile[self._first : self._width])
         if finite.all():
-            raise InputError("Values are too large: their squares overflow; divide the columns by a constant.")
+            raise InputError(_TOO_LARGE)
         position = int(np.argmin(finite.all(axis=0)))
         column = int(np.argmin(finite[:, position]))
         raise NotFiniteError(self._names[column], int(rows[position]), float(tile[self._first + column, position]))
 
     def finish(self) -> Piece:
         self._flush()
+        with np.errstate(all="ignore"):
+            if self._last_row >= 0 and not all(accumulator.is_finite() for accumulator in self._accumulators):
+                raise NotFiniteError("", self._last_row, float("nan"))
         matrices = tuple(accumulator.finish() for accumulator in self._accumulators)
         target_range = np.stack([self._lowest, self._highest])
         return Piece(self._partition, self._segment, matrices, self._rows, self._weight, target_range)
@@ -242,6 +284,7 @@ def summarise_rows(
         # order, while the message should name the first of them all.
         if source.replayable:
             _raise_first(source, task.start, error.row + 1, block_rows)
+            raise InputError(_TOO_LARGE) from None
         raise
     return TaskResult(pieces, tally.dropped, tally.rows)
 

@@ -103,9 +103,13 @@ class Summary:
         self._check_same_columns(other)
         if not get_sketch(self.kind).is_random:
             raise InputError("Exact summaries are merged by stacking, not by summing.")
-        identity = [(part.seed, part.stream, part.size) for part in self.parts]
+        if not get_sketch(self.kind).is_summable:
+            raise InputError(
+                f"A {self.kind} sketch depends on how many rows there are: sketches of parts cannot be summed."
+            )
+        identity = [(part.seed, part.stream, part.size, part.sparsity) for part in self.parts]
         if any(part.seed is None for part in self.parts) or identity != [
-            (part.seed, part.stream, part.size) for part in other.parts
+            (part.seed, part.stream, part.size, part.sparsity) for part in other.parts
         ]:
             raise InputError("Cannot sum: the summaries are not made by the same sketch rows (seed, stream, size).")
         parts = tuple(_joined(mine, theirs) for mine, theirs in zip(self.parts, other.parts, strict=True))

@@ -58,6 +58,7 @@ def header_of(summary: Summary) -> dict[str, Any]:
                 "seed": None if part.seed is None else str(part.seed),
                 "site": part.origin,
                 "size": part.size,
+                "sparsity": part.sparsity,
                 "start": part.start,
                 "stop": part.stop,
                 "stream": part.stream,
@@ -133,7 +134,7 @@ def contents(values: dict[str, Any]) -> tuple[tuple[Part, ...], About]:
             origin=part["site"],
             seed=None if part["seed"] is None else int(part["seed"]),
             **{key: part[key] for key in ("stream", "start", "stop", "size", "contiguous")},
-            **{key: part[key] for key in ("label", "batch", "partition")},
+            **{key: part[key] for key in ("label", "batch", "partition", "sparsity")},
         )
         for part in values["parts"]
     )
@@ -224,4 +225,5 @@ _PART: dict[str, Callable[[Any], bool]] = {
     "size": _count(0, MOST_SKETCH_ROWS),
     "seed": _is_seed,
     "contiguous": _is_flag,
+    "sparsity": _count(1, MOST_SKETCH_ROWS, optional=True),
 }

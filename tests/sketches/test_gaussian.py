@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from partsketch.blas import padded_width, tile_rows_for
 from partsketch.errors import InputError
-from partsketch.sketches.base import SketchSpecification
+from partsketch.sketches.base import Columns, SketchSpecification, Stream
 from partsketch.sketches.counter_random import derive_key, fill_normals
 from partsketch.sketches.gaussian import GaussianSketch
 
@@ -27,7 +27,9 @@ def sketch_matrix(size: int, seed: int, stream: int, rows: NDArray[np.int64]) ->
 def sketched(matrix: FloatArray, size: int, seed: int, stream: int, rows: NDArray[np.int64]) -> FloatArray:
     width = matrix.shape[1]
     tile_rows = tile_rows_for(padded_width(width))
-    accumulator = GaussianSketch().accumulator(SketchSpecification("gaussian", size, seed), stream, width, 1)
+    accumulator = GaussianSketch().accumulator(
+        SketchSpecification("gaussian", size, seed), Stream(stream), Columns(width - 1, 1, False)
+    )
     for start in range(0, matrix.shape[0], tile_rows):
         part = matrix[start : start + tile_rows]
         tile = np.zeros((padded_width(width), part.shape[0]))
@@ -74,7 +76,7 @@ def test_sketches_of_parts_sum_to_the_sketch_of_the_whole(cut: int, seed: int, s
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_tile_that_is_not_finite_is_refused_and_leaves_no_trace(bad: float) -> None:
-    accumulator = GaussianSketch().accumulator(SketchSpecification("gaussian", 6, 0), 0, 4, 1)
+    accumulator = GaussianSketch().accumulator(SketchSpecification("gaussian", 6, 0), Stream(), Columns(3, 1, False))
     good = np.random.default_rng(2).normal(size=(4, 50))
     assert accumulator.add(good, np.arange(50))
     before = accumulator.finish().copy()

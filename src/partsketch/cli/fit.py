@@ -43,9 +43,14 @@ if TYPE_CHECKING:
     help="Spread rows that do not divide evenly, or leave them out.",
 )
 @click.option(
-    "--sketch", type=click.Choice(["gaussian"]), default="gaussian", show_default=True, help="Kind of sketch."
+    "--sketch",
+    type=click.Choice(["gaussian", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample"]),
+    default="gaussian",
+    show_default=True,
+    help="Kind of sketch.",
 )
-@click.option("--sketch-size", "-m", type=int, help="Rows of each sketch; default: four per column.")
+@click.option("--sketch-size", "-m", type=int, help="Rows of each sketch; default: by kind, four or more per column.")
+@click.option("--sparsity", type=int, help="Sketch rows that each row goes to, for sparse_sign; default: 8.")
 @click.option("--no-intercept", is_flag=True, help="Do not estimate an intercept.")
 @click.option(
     "--averaging",
@@ -105,6 +110,7 @@ def command(
     remainder: str,
     sketch: str,
     sketch_size: int | None,
+    sparsity: int | None,
     no_intercept: bool,
     averaging: str,
     alpha: float,
@@ -151,6 +157,7 @@ def command(
         remainder=remainder,
         sketch=sketch,
         sketch_size=sketch_size,
+        sparsity=sparsity,
         fit_intercept=not no_intercept,
         seed=seed_from(seed, checkpoint),
         averaging=averaging,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from partsketch.blas import triangular_factor
 from partsketch.partitions import Partitioning
-from partsketch.sketches.base import Accumulator, SketchSpecification, get_sketch
+from partsketch.sketches.base import Accumulator, Columns, SketchSpecification, Stream, get_sketch
 from partsketch.sources.base import Block, Source
 from partsketch.theory.moments import PartitionMoments
 
@@ -80,7 +80,7 @@ class _Watch:
                 if partition not in self.accumulators:
                     sketch = get_sketch("triangular")
                     self.accumulators[partition] = sketch.accumulator(
-                        SketchSpecification("triangular"), partition, width, targets
+                        SketchSpecification("triangular"), Stream(partition), Columns(width - targets, targets, False)
                     )
                 self.accumulators[partition].add(np.ascontiguousarray(columns[:, here]), block.row_numbers[here])
                 self.counts[partition] = self.counts.get(partition, 0) + len(here)

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.blas import padded_width, tile_rows_for
-from partsketch.sketches.base import SketchSpecification
+from partsketch.sketches.base import Columns as SketchColumns
+from partsketch.sketches.base import SketchSpecification, Stream
 from partsketch.sketches.gaussian import GaussianSketch
 from partsketch.theory import PartitionMoments
 
@@ -51,7 +52,9 @@ class Columns:
 def gaussian_sketch(columns: Columns, size: int, seed: int, stream: int, start: int, stop: int) -> FloatArray:
     """Return `S [X y]` for rows start to stop: m × q."""
     width = columns.width
-    accumulator = GaussianSketch().accumulator(SketchSpecification("gaussian", size, seed), stream, width, 1)
+    accumulator = GaussianSketch().accumulator(
+        SketchSpecification("gaussian", size, seed), Stream(stream), SketchColumns(width - 1, 1, False)
+    )
     for tile, row_numbers in columns.tiles(start, stop):
         accumulator.add(tile, row_numbers)
     return accumulator.finish()

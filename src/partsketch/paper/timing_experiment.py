@@ -16,7 +16,8 @@ from partsketch.paper.clock import ClockSettings, timed
 from partsketch.paper.data_sets import DataSet
 from partsketch.paper.explicit_sketches import Columns, FloatArray, gaussian_sketch
 from partsketch.paper.results import Row, Tables
-from partsketch.sketches.base import SketchSpecification
+from partsketch.sketches.base import Columns as SketchColumns
+from partsketch.sketches.base import SketchSpecification, Stream
 from partsketch.sketches.gaussian import GaussianSketch
 from partsketch.sketches.srht import padded_rows, srht
 from partsketch.sketches.triangular import TriangularSketch
@@ -38,7 +39,9 @@ def build_exactly(X: FloatArray, y: FloatArray) -> Readings:
 def build_from_factor(columns: Columns) -> Readings:
     """Exact least squares as partsketch solves it: the triangular factor of [X y], O(nd²), then a small solve."""
     start = time.thread_time()
-    accumulator = TriangularSketch().accumulator(SketchSpecification("triangular"), 0, columns.width, 1)
+    accumulator = TriangularSketch().accumulator(
+        SketchSpecification("triangular"), Stream(), SketchColumns(columns.width - 1, 1, False)
+    )
     for tile, row_numbers in columns.tiles(0, columns.values.shape[1]):
         accumulator.add(tile, row_numbers)
     factor = accumulator.finish()

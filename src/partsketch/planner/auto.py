@@ -20,7 +20,7 @@ def choose_options(source: Source, options: FitOptions, engine: str) -> tuple[Fi
     """
     columns = len(source.feature_names) + int(options.fit_intercept)
     if options.sketch_size is not None:
-        choose_sketch_size(options.sketch_size, columns, None, options.alpha > 0)
+        choose_sketch_size(options.sketch_size, columns, None, options.alpha > 0, options.sketch)
     plan = plan_fit(source, options, engine)
     if plan.recommended is None:
         raise InputError(plan.reason)

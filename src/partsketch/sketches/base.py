@@ -183,8 +183,8 @@ class Sketch(ABC):
         Whether it can take its random numbers from the operating system.
     needs_row_count
         Whether the number of rows of a stream must be known before the first one comes.
-    is_linear
-        Whether Z = S A for a matrix S that does not depend on A, so that sketches of parts can be summed.
+    is_summable
+        Whether sketches of consecutive rows, made apart from one another, sum to the sketch of all.
     default_sparsity
         Non-zeros per row of the data unless asked otherwise; None for kinds where it is not a choice.
     """
@@ -194,7 +194,7 @@ class Sketch(ABC):
     has_exact_theory: bool
     can_be_private: bool = False
     needs_row_count: bool = False
-    is_linear: bool = True
+    is_summable: bool = True
     default_sparsity: int | None = None
 
     @abstractmethod
@@ -215,7 +215,10 @@ class Sketch(ABC):
     def default_size(self, columns: int) -> tuple[int, str]:
         """Return a number of sketch rows for so many columns to estimate, and the reason in words."""
         size = max(4 * columns, columns + 16)
-        return size, f"four rows per column to estimate ({columns}), far from the sizes at which errors have heavy tails"
+        return (
+            size,
+            f"four rows per column to estimate ({columns}), far from the sizes at which errors have heavy tails",
+        )
 
     def size_warnings(self, size: int, columns: int) -> tuple[str, ...]:
         """Return what should be known about this number of sketch rows."""

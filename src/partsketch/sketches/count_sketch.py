@@ -38,7 +38,10 @@ class CountSketch(Sketch):
         size = max(4 * columns, columns + 16, min(bound, _MOST_ROWS_PER_COLUMN * columns))
         if bound <= size:
             return size, f"columns × (columns + 1) = {bound}, the order of the known bound, or four rows per column"
-        return size, f"{_MOST_ROWS_PER_COLUMN} rows per column to estimate ({columns}); the known bound asks for {bound}"
+        return (
+            size,
+            f"{_MOST_ROWS_PER_COLUMN} rows per column to estimate ({columns}); the known bound asks for {bound}",
+        )
 
     def size_warnings(self, size: int, columns: int) -> tuple[str, ...]:
         """Say when rows of high leverage may fall together."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from partsketch.sketches.counter_random import _32, _LOW, _philox
+from partsketch.sketches.counter_random import _LOW, _32, _philox
 from partsketch.sketches.lanes import LANES, add_scaled, transform_2, transform_4, transform_16
 from partsketch.sketches.scattering import place_dense
 

@@ -117,7 +117,7 @@ def _butterflies(builder: Any, values: list[Any]) -> list[Any]:
 def _transform_of(rows: int) -> Callable[..., Any]:
     """Return the operation that transforms `rows` rows of eight numbers, `stride` apart, in place."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def transform(typingctx, out, at, stride):  # type: ignore[no-untyped-def]
         def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
             array = context.make_array(signature.args[0])(context, builder, args[0])
@@ -133,7 +133,8 @@ def _transform_of(rows: int) -> Callable[..., Any]:
 
         return types.void(out, types.intp, types.intp), generate
 
-    return transform  # type: ignore[no-any-return]
+    operation: Callable[..., Any] = transform
+    return operation
 
 
 transform_2 = _transform_of(2)

@@ -78,5 +78,3 @@ class LeverageSample(SampleSketch):
         projection = projection * np.sqrt((1.0 - _EVEN_SHARE) / max(rank, 1))
         last = np.full((1, projection.shape[1]), _EVEN_SHARE / max(row_count, 1))
         return np.concatenate([projection, last]) if rank else np.array([[0.0]] * features.shape[1] + [[1.0]])
-
-

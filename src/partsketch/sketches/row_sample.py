@@ -78,7 +78,9 @@ class UniformAccumulator(SampleAccumulator):
     def order(self, tile: FloatArray, row_numbers: IntArray) -> FloatArray:
         """Return upper and lower half of each row's word."""
         words = random_words(self._key, self._stream, row_numbers)
-        return np.stack([(words >> np.uint64(32)).astype(np.float64), (words & np.uint64(2**32 - 1)).astype(np.float64)])
+        return np.stack(
+            [(words >> np.uint64(32)).astype(np.float64), (words & np.uint64(2**32 - 1)).astype(np.float64)]
+        )
 
 
 class SampleSketch(Sketch):
@@ -86,7 +88,7 @@ class SampleSketch(Sketch):
 
     is_random = True
     has_exact_theory = False
-    is_linear = False
+    is_summable = False
 
     @abstractmethod
     def scaled(self, specification: SketchSpecification, kept: FloatArray, row_count: int) -> FloatArray:
@@ -129,4 +131,4 @@ class RowSample(SampleSketch):
 
     def scaled(self, specification: SketchSpecification, kept: FloatArray, row_count: int) -> FloatArray:
         """Multiply by √(n/m)."""
-        return np.ascontiguousarray(kept[:, ORDER_COLUMNS:]) * np.sqrt(row_count / kept.shape[0])
+        return np.asarray(np.ascontiguousarray(kept[:, ORDER_COLUMNS:]) * np.sqrt(row_count / kept.shape[0]))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from partsketch.sketches.counter_random import _32, _LOW, _philox
+from partsketch.sketches.counter_random import _LOW, _32, _philox
 from partsketch.sketches.lanes import LANES, add_scaled, add_to_each, copy_scaled
 
 #: Rows worked on at a time: their copy stays in the second-level cache.

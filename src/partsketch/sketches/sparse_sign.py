@@ -84,7 +84,8 @@ class ScatterAccumulator(Accumulator):
         grouped = np.lib.stride_tricks.as_strided(
             self._total, (self._size, self._groups, LANES), (8 * row, 8 * group, 8), writeable=False
         )
-        return in_public_order(grouped.reshape(self._size, -1), self._columns) * (1.0 / np.sqrt(self._sparsity))
+        rows = in_public_order(grouped.reshape(self._size, -1), self._columns)
+        return np.asarray(rows * (1.0 / np.sqrt(self._sparsity)))
 
 
 def aligned_zeros(count: int) -> FloatArray:
@@ -185,4 +186,4 @@ def sign_matrix(specification: SketchSpecification, sparsity: int, stream: int, 
     out = np.zeros((specification.size, row_numbers.size))
     for places, sign in zip(targets, signs, strict=True):
         out[places, np.arange(row_numbers.size)] += sign
-    return out / np.sqrt(sparsity)
+    return np.asarray(out / np.sqrt(sparsity))

@@ -137,7 +137,7 @@ class HadamardAccumulator(Accumulator):
         """Return S A."""
         self._flush()
         total = self._total.reshape(self._size, self._stride)
-        return in_public_order(total, self._columns) * (1.0 / np.sqrt(self._size))
+        return np.asarray(in_public_order(total, self._columns) * (1.0 / np.sqrt(self._size)))
 
 
 class HadamardSketch(Sketch):
@@ -147,6 +147,7 @@ class HadamardSketch(Sketch):
     is_random = True
     has_exact_theory = False
     needs_row_count = True
+    is_summable = False
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty m×q accumulator."""

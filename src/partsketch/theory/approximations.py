@@ -3,7 +3,8 @@
 One constant describes a sketch here: the number of rows P of the orthogonal rotation that it samples from. A Gaussian
 sketch is the limit of infinite P and its formulas are exact. A randomised Hadamard transform pads the p rows to the
 next power of two and behaves like m rows of a random rotation of that size; sampling rows without replacement is the
-same with P = p when no row has an outlying leverage. Sparse sign and CountSketch follow the Gaussian formula.
+same with P = p when no row has an outlying leverage. Sparse sign, CountSketch and sampling by leverage follow the
+Gaussian formula.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from partsketch.theory.arguments import require_count, require_non_negative, req
 from partsketch.theory.excess_loss import unsketched_average_excess_loss
 from partsketch.theory.moments import PartitionLike, moments_of, trace_products
 
-SKETCHES = ("gaussian", "srht", "sparse_sign", "count_sketch", "row_sample")
+SKETCHES = ("gaussian", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample")
 
 
 def rotation_rows(sketch: str, row_count: int) -> float:
@@ -28,7 +29,7 @@ def rotation_rows(sketch: str, row_count: int) -> float:
     Parameters
     ----------
     sketch : str
-        "gaussian", "srht", "sparse_sign", "count_sketch" or "row_sample".
+        "gaussian", "srht", "sparse_sign", "count_sketch", "row_sample" or "leverage_sample".
     row_count : int
         Rows p of the partition.
 
