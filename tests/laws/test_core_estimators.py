@@ -17,8 +17,9 @@ import pytest
 from numpy.typing import NDArray
 
 from partsketch import LocalEngine, PartsketchWarning, SketchedRegression
+from partsketch.engines.base import TaskOutcome
 from partsketch.sources import Source
-from partsketch.summarise import SummaryRequest, Task, TaskResult, summarise_rows
+from partsketch.summarise import SummaryRequest, Task, summarise_rows
 
 FloatArray = NDArray[np.float64]
 
@@ -28,9 +29,11 @@ class InThisThread:
 
     name = "in this thread"
 
-    def run(self, source: Source, request: SummaryRequest, tasks: Sequence[Task]) -> Iterator[TaskResult]:
-        for task in tasks:
-            yield summarise_rows(source, request, task, 50_000)
+    def run(
+        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+    ) -> Iterator[TaskOutcome]:
+        for number, task in enumerate(tasks):
+            yield TaskOutcome((number,), summarise_rows(source, request, task, 50_000))
 
 
 ENGINE = InThisThread()
