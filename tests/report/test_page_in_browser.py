@@ -11,8 +11,8 @@ import pytest
 
 from partsketch.model import Model
 from partsketch.report.page import write_report
+from tests.pages import accessibility_faults, opened
 from tests.report.conftest import FEATURES, HOSTILE, QUOTED, Reports
-from tests.report.pages import accessibility_faults, opened
 
 NAMES = "[...document.querySelectorAll('#table tbody tr:not([hidden]) th')].map(cell => cell.textContent)"
 VALUES = "[...document.querySelectorAll('#table tbody tr:not([hidden]) td:nth-child({})')].map(c => +c.dataset.value)"

@@ -20,7 +20,9 @@ _COMMANDS = {
     "report": "partsketch.cli.report",
     "plan": "partsketch.cli.plan",
     "diagnose": "partsketch.cli.diagnose",
+    "explore": "partsketch.cli.explore",
     "reproduce": "partsketch.cli.reproduce",
+    "completion": "partsketch.cli.completion",
 }
 
 

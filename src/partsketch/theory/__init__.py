@@ -22,7 +22,12 @@ from partsketch.theory.covariance import (
     spread_covariance,
     whole_covariance,
 )
-from partsketch.theory.design import gaussian_design_divergence, gaussian_design_gap, printed_gap_factor
+from partsketch.theory.design import (
+    gaussian_design_divergence,
+    gaussian_design_gap,
+    odd_partition_divergence,
+    printed_gap_factor,
+)
 from partsketch.theory.divergence import (
     burg_divergence,
     burg_divergence_matrix,
@@ -87,6 +92,7 @@ __all__ = [
     "leverage_scores",
     "moments_of",
     "noise_factor",
+    "odd_partition_divergence",
     "partition_covariance",
     "partition_covariances",
     "partition_excess_loss",

@@ -86,3 +86,29 @@ def printed_gap_factor(k: int, n: int, d: int, sketch_size: int) -> float:
     ratio = (n - (d + 1)) / (n - k * (d + 1)) if k > 1 else 1.0
     freedom = sketch_size - d - 1
     return (n - d) / freedom * k - (n - k * d) / (k * freedom) * ratio - ratio
+
+
+def odd_partition_divergence(d: int, k: int, scale: float) -> float:
+    """D of k partitions that are alike, except that all rows of one are `scale` times as large (Section 2).
+
+    `d (k − 1 + s²)(k − 1 + s⁻²)/k²`, from `D_ij = d g_i/g_j` with Gram matrices in proportion to g = (s², 1, …, 1).
+
+    Parameters
+    ----------
+    d, k : int
+        Columns, partitions.
+    scale : float
+        s, positive.
+
+    Returns
+    -------
+    float
+        D, which is d for s = 1 and k = 1.
+    """
+    require_count("d", d)
+    require_count("k", k)
+    if not 0 < scale < float("inf"):
+        raise InputError(f"scale is {scale}: it must be positive and finite.")
+    if k == 1:
+        return float(d)
+    return d * (k - 1 + scale**2) * (k - 1 + scale**-2) / k**2

@@ -9,7 +9,7 @@ from html import escape
 from partsketch.report.charts.scales import Scale, linear_scale, logarithmic_scale, short
 
 WIDTH, HEIGHT = 420, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 54, 14, 10, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 14, 10, 44
 _LEGEND_LINE = 18
 
 

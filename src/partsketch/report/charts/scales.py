@@ -74,7 +74,7 @@ def short(value: float) -> str:
             return f"{scaled:.3g}{letter}" if abs(scaled) < 1000 else f"{value:.1e}"
     if size >= 1e-3 or size == 0:
         return f"{value:.4g}".replace("-", "−")
-    return f"{value:.1e}".replace("e-0", "e-").replace("-", "−")
+    return f"{value:.2g}".replace("e-0", "e-").replace("-", "−")
 
 
 def percent(share: float) -> str:
