@@ -33,7 +33,7 @@ def states() -> st.SearchStrategy[State]:
         slider.name: strategy(slider).map(round) if slider.whole else strategy(slider).map(lambda x: float(f"{x:.12g}"))
         for slider in SLIDERS
     }
-    return st.builds(State, **values, design=st.sampled_from(list(DESIGNS)))  # type: ignore[arg-type]
+    return st.builds(State, **values, design=st.sampled_from(list(DESIGNS)))
 
 
 @given(states())

@@ -117,7 +117,7 @@ def figure(state: State, axis: str) -> str:
     for quantity in QUANTITIES[:-1]:
         points = []
         for place in places:
-            value, _ = told(quantity.value, replace(state, **{axis: place}))
+            value, _ = told(quantity.value, replace(state, k=place) if axis == "k" else replace(state, m=place))
             if value is not None and value > 1e-12 * least:
                 points.append((float(place), value / least))
         lines.append(Line(quantity.symbol, tuple(points), quantity.colour))

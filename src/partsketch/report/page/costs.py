@@ -1,57 +1,84 @@
-"""Time and bytes of every method for the shape of a fit."""
+"""Time and bytes of every method for the shape of a fit: predicted by the planner's model, measured where they were."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from partsketch.options import METHODS
+from partsketch.planner.calibration import Calibration
+from partsketch.planner.costs import Work, flops, seconds, sent_bytes, summary_bytes
 from partsketch.report.page.entry import Entry
-
-_BYTES = 8
 
 
 @dataclass(frozen=True)
 class MethodCost:
-    """What one method takes: bytes that leave each partition, bytes in all, multiplications, measured seconds."""
+    """What one method takes with the rows, columns, k and m of a fit.
+
+    Attributes
+    ----------
+    method
+        Name.
+    estimator_bytes, summary_bytes
+        What the estimator needs from each partition; what leaves it when the whole summary does.
+    bytes_in_all
+        All summaries together.
+    operations
+        Floating-point operations; None when not counted for the kind of sketch.
+    predicted, measured
+        Seconds on this machine; None when unknown.
+    is_this_fit
+        Whether it is the method of the fit.
+    """
 
     method: str
-    description: str
-    bytes_per_partition: int
+    estimator_bytes: int
+    summary_bytes: int
     bytes_in_all: int
-    multiplications: float
-    seconds: float | None
+    operations: float | None
+    predicted: float | None
+    measured: float | None
     is_this_fit: bool
 
 
-def method_costs(entry: Entry) -> list[MethodCost]:
-    """Return what each method takes with the rows, columns, k and m of this fit.
-
-    Exact summaries are triangles of one row per column; sketches have m rows. A dense Gaussian sketch multiplies every
-    row m times, an exact summary once per column.
-    """
-    model, record = entry.model, entry.model.record
-    method = METHODS[model.method]
-    width = len(model.column_names) + len(model.target_names)
-    chosen = method.by_partition or method.sketched
-    parts = len(record.partitions) if chosen else int(record.options.get("n_partitions", 1))
-    size = record.sketch_size or max(4 * len(model.column_names), len(model.column_names) + 16)
+def method_costs(entry: Entry, speeds: Calibration) -> list[MethodCost]:
+    """Return what each method takes, on a machine with these speeds."""
+    model = entry.model
     costs = []
-    for name, kind in METHODS.items():
-        looks = parts if name == "whole" else 1
-        height = size * looks if kind.sketched else width
-        one = _BYTES * height * width
-        seconds = entry.seconds if name == model.method else entry.exact_seconds if name == "exact" else None
-        work = float(record.row_count) * width * height / (1 if kind.sketched else 2)
+    for name in METHODS:
+        work = _work(entry, name, speeds)
+        measured = entry.seconds if name == model.method else entry.exact_seconds if name == "exact" else None
         costs.append(
-            MethodCost(name, kind.description, one, one * parts, work, seconds, is_this_fit=name == model.method)
+            MethodCost(
+                method=name,
+                estimator_bytes=sent_bytes(work),
+                summary_bytes=summary_bytes(work),
+                bytes_in_all=summary_bytes(work) * (1 if name == "exact" else work.partitions),
+                operations=_known(flops(work)),
+                predicted=_known(seconds(work, speeds)),
+                measured=measured,
+                is_this_fit=name == model.method,
+            )
         )
     return costs
 
 
-def with_unit(count: float, units: tuple[str, ...] = ("B", "kB", "MB", "GB", "TB")) -> str:
-    """Return a count of bytes, or of anything, with a unit of thousands."""
-    for unit in units[:-1]:
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} {units[-1]}"
+def _work(entry: Entry, name: str, speeds: Calibration) -> Work:
+    model, record = entry.model, entry.model.record
+    columns = len(model.column_names)
+    own, method = METHODS[model.method], METHODS[name]
+    has_parts = own.by_partition or own.sketched
+    return Work(
+        rows=record.row_count,
+        columns=columns,
+        targets=len(model.target_names),
+        method=name,
+        sketch=str(record.options.get("sketch", "gaussian")) if method.sketched else "triangular",
+        partitions=len(record.partitions) if has_parts else int(record.options.get("n_partitions", 1)),
+        sketch_size=(record.sketch_size or max(4 * columns, columns + 16)) if method.sketched else None,
+        storage=next((kind for kind in speeds.decoded_number if kind in record.data), "memory"),
+    )
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -12,6 +12,8 @@ from partsketch.report.charts.scales import percent, short
 from partsketch.report.page.entry import Entry
 
 _FLAGS = {"n_partitions": "--partitions", "seed": "--seed", "method": "--method"}
+#: A fit that repeats another starts from the rows, with the method that was chosen.
+_NOT_REPEATED = ("checkpoint", "limits")
 _DEFAULTS = {
     "partition_by": "order",
     "remainder": "spread",
@@ -34,6 +36,8 @@ def repeat_command(model: Model) -> str:
     for name, value in options.items():
         if name == "fit_intercept":
             words += [] if value else ["--no-intercept"]
+        elif name in _NOT_REPEATED:
+            continue
         elif name in _FLAGS:
             words += [_FLAGS[name], str(value)]
         elif value != _DEFAULTS.get(name):
@@ -45,7 +49,11 @@ def repeat_command(model: Model) -> str:
 
 
 def _python_call(options: dict[str, Any], model: Model) -> str:
-    given = {name: value for name, value in options.items() if name != "seed" and value != _DEFAULTS.get(name)}
+    given = {
+        name: value
+        for name, value in options.items()
+        if name not in ("seed", *_NOT_REPEATED) and value != _DEFAULTS.get(name)
+    }
     given["random_state"] = model.record.seed
     arguments = ", ".join(f"{name}={value!r}" for name, value in given.items())
     if model.record.origin:

@@ -14,13 +14,15 @@ from partsketch._version import __version__
 from partsketch.errors import InputError
 from partsketch.files import write_atomically
 from partsketch.model import Model
+from partsketch.planner.calibration import Calibration, calibration
 from partsketch.report.charts.scales import percent, short
 from partsketch.report.page import facts
 from partsketch.report.page.coefficients import coefficient_table, colour_of
-from partsketch.report.page.costs import MethodCost, method_costs, with_unit
+from partsketch.report.page.costs import MethodCost, method_costs
 from partsketch.report.page.entry import Entry, entries_of
 from partsketch.report.page.figures import Figure, divergence_figure, loss_figures, residual_figures
 from partsketch.report.page.residual_sample import ResidualSample, sample_residuals
+from partsketch.report.units import bytes_text, count_text, seconds_text
 from partsketch.sources.base import Source
 
 LEVEL = 0.95
@@ -43,7 +45,7 @@ class Section:
     command: str
 
 
-def _section(entry: Entry, colour: int) -> Section:
+def _section(entry: Entry, colour: int, speeds: Calibration) -> Section:
     targets = entry.model.target_names
     return Section(
         entry,
@@ -53,7 +55,7 @@ def _section(entry: Entry, colour: int) -> Section:
         divergence_figure(entry),
         [(target, loss_figures(entry, index)) for index, target in enumerate(targets)],
         [(target, residual_figures(entry, index)) for index, target in enumerate(targets)],
-        method_costs(entry),
+        method_costs(entry, speeds),
         facts.record_rows(entry.model),
         facts.repeat_command(entry.model),
     )
@@ -73,7 +75,9 @@ def environment() -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    made.filters.update(dict=dict, short=short, percent=percent, unit=with_unit)
+    made.filters.update(
+        dict=dict, short=short, percent=percent, bytes=bytes_text, count=count_text, seconds=seconds_text
+    )
     made.globals.update(version=__version__)
     return made
 
@@ -91,7 +95,8 @@ def script_hash(text: str) -> str:
 def render(entries: Sequence[Entry]) -> str:
     """Return the report as one HTML text."""
     script = inline("report.js")
-    sections = [_section(entry, colour_of(number)) for number, entry in enumerate(entries)]
+    speeds = calibration()
+    sections = [_section(entry, colour_of(number), speeds) for number, entry in enumerate(entries)]
     text: str = (
         environment()
         .get_template("report.html")
@@ -101,6 +106,7 @@ def render(entries: Sequence[Entry]) -> str:
             overview_names=list(dict.fromkeys(name for section in sections for name, _ in section.overview)),
             table=coefficient_table(entries, LEVEL),
             level=LEVEL,
+            machine=speeds.sentence(),
             style=inline("page.css"),
             script=script,
             script_hash=script_hash(script),
