@@ -51,8 +51,8 @@ def sketch_estimator(arrays: Arrays, size: int, partitions: int) -> FloatArray:
     return model.summaries_[0].matrix[:, :-1] if partitions == 1 else np.zeros((0, 0))
 
 
-def sketch_bare(arrays: Arrays, size: int) -> FloatArray:
-    """One Gaussian sketch of X alone through source, engine and merge: what the NumPy contestants compute."""
+def sketch_bare(arrays: Arrays, size: int, kind: str = "gaussian") -> FloatArray:
+    """One sketch of X alone through source, engine and merge: what the other contestants compute."""
     from partsketch.engines.local import LocalEngine
     from partsketch.gathering import gather
     from partsketch.partitions import single_partition
@@ -60,5 +60,6 @@ def sketch_bare(arrays: Arrays, size: int) -> FloatArray:
     from partsketch.sources.arrays import array_source
     from partsketch.summarise import SummaryRequest
 
-    request = SummaryRequest(SketchSpecification("gaussian", size, 0), single_partition(len(arrays.X)), False)
+    rows = len(arrays.X)
+    request = SummaryRequest(SketchSpecification(kind, size, 0), single_partition(rows), False, 1, rows)
     return gather(array_source(arrays.X, None), request, LocalEngine()).summaries[0].matrix

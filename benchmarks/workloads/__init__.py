@@ -1,9 +1,16 @@
 """One file per workload."""
 
-from benchmarks.workloads import exact_in_memory, gaussian_sketch, parquet_ill_conditioned, parquet_large, simulation
+from benchmarks.workloads import (
+    exact_in_memory,
+    fast_sketches,
+    gaussian_sketch,
+    parquet_ill_conditioned,
+    parquet_large,
+    simulation,
+)
 from benchmarks.workloads.base import Workload
 
 WORKLOADS: dict[str, Workload] = {
     module.WORKLOAD.name: module.WORKLOAD
-    for module in (gaussian_sketch, exact_in_memory, simulation, parquet_large, parquet_ill_conditioned)
+    for module in (gaussian_sketch, fast_sketches, exact_in_memory, simulation, parquet_large, parquet_ill_conditioned)
 }
