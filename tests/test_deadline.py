@@ -8,15 +8,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import partsketch as ps
 from partsketch import InputError, LocalEngine, PartsketchWarning, SketchedRegression
 from partsketch.engines.base import TaskOutcome
 from partsketch.fitting import fit_source
 from partsketch.options import FitOptions
 from partsketch.sources.arrays import ArraySource, array_source
 from partsketch.sources.base import DenseBlock, Source
-from partsketch.summarise import SummaryRequest, Task
+from partsketch.summarise import SEGMENT_ROWS, SummaryRequest, Task
 
 ROWS, PARTITIONS = 8000, 8
 SIZE = ROWS // PARTITIONS
@@ -85,6 +87,41 @@ def test_sketches_of_the_partitions_that_arrived(method: str) -> None:
     assert np.array_equal(some.coef_, alone.coef_)
     assert some.certificate_ == alone.certificate_
     assert np.array_equal(some.conf_int(), alone.conf_int())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_half_a_partition_does_not_count(fails: bool) -> None:
+    """Three partitions of two segments each; of the second one a segment arrives and the other does not."""
+    size = 2 * SEGMENT_ROWS
+    rng = np.random.default_rng(2)
+    columns = {name: rng.normal(size=3 * size) for name in ("a", "b", "y")}
+    columns["a"][rng.choice(3 * size, 500, replace=False)] = np.nan
+    rows = pa.table(columns)
+
+    class OneMissing(Late):
+        def run(self, source: Any, request: Any, tasks: Any, deadline: float | None = None) -> Iterator[TaskOutcome]:
+            assert len(tasks) == 6
+            for outcome in LocalEngine(2).run(source, request, tasks):
+                if outcome.tasks != (3,):
+                    yield outcome
+                elif fails:
+                    yield TaskOutcome((3,), None, OSError("the disk is gone"))
+
+    options: dict[str, Any] = {"target": "y", "method": "average", "missing": "drop"}
+    asked = {"on_partition_error": "drop"} if fails else {"deadline": 30}
+    reason = "OSError: the disk is gone" if fails else "deadline"
+    with pytest.warns(PartsketchWarning, match=f"'1' .*{reason}|rows with missing values"):
+        some = ps.fit(rows, n_partitions=3, engine=OneMissing(()), **options, **asked)
+    others = pa.concat_tables([rows[:size], rows[2 * size :]])
+    with pytest.warns(PartsketchWarning, match="rows with missing values"):
+        alone = ps.fit(others, n_partitions=2, **options)
+    assert np.array_equal(some.coefficients, alone.coefficients)
+    assert some.certificate == alone.certificate
+    assert np.array_equal(some.conf_int(), alone.conf_int())
+    assert (some.record.row_count, some.record.rows_dropped) == (alone.record.row_count, alone.record.rows_dropped)
+    (left_out,) = some.record.partitions_left_out
+    assert (left_out.name, left_out.row_count) == ("1", size)
+    assert reason in left_out.reason
 
 
 def test_nobody_is_late() -> None:
