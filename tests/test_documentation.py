@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import json
 import os
 import pkgutil
 import re
@@ -20,31 +21,42 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def run(command: list[str], folder: Path) -> str:
+def run(command: list[str], folder: Path, read: str = "") -> str:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, env=environment, input=read, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
+#: Runs the steps of a page in one process, as one reader would in one sitting: importing takes longer than they do.
+SITTING = """
+import json, shlex, sys
+from partsketch.cli import _run
+for kind, text in json.load(sys.stdin):
+    if kind == "python":
+        exec(compile(text, "<page>", "exec"), globals())
+    elif _run(shlex.split(text)[1:]) != 0:
+        sys.exit(f"failed: {text}")
+"""
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
-    python: list[str] = []
+    steps: list[tuple[str, str]] = []
     for language, text in FENCE.findall(page.read_text()):
         if language == "python":
-            # Blocks of a page go on where the one before stopped, as a reader who types them would.
-            python.append(text)
-            run([sys.executable, "-c", "\n".join(python)], tmp_path)
+            steps.append(("python", text))
         elif language == "sh":
             for line in text.splitlines():
                 if line.startswith("partsketch "):
-                    run(["sh", "-c", line], tmp_path)
+                    steps.append(("sh", line))
                 elif line.startswith("python examples/"):
                     # Every script in examples/ is run by a test of its own.
                     assert (ROOT / line.split()[1]).is_file()
                 else:
                     # The make targets are what continuous integration runs.
                     assert line.startswith("make "), f"{page.name}: a shell example that no test runs: {line}"
+    run([sys.executable, "-c", SITTING], tmp_path, json.dumps(steps))
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda script: script.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 import partsketch as ps
 from partsketch import InputError, Summary
-from partsketch.provenance import site_seed
+from partsketch.provenance import Part, site_seed
 from partsketch.sketches.base import all_sketches
 
 COLOURS = np.array(["blue", "green", "red"])
@@ -81,13 +82,13 @@ def test_one_sketch_answers_for_any_target_and_features(tmp_path: Path) -> None:
     summaries = ps.sketch(table, **options)
     for target, features in (("y", ["x0", "x1"]), ("z", ["y", "x2"]), ("x1", ["x0"]), (["y", "z"], ["x0", "x2"])):
         combined = ps.combine(summaries, target, features)
-        fitted = ps.fit(table, target, features, **options)
+        fitted = ps.fit(table, target, features, method="partition", **options)
         # The same numbers; products of other widths are added up in another order.
         np.testing.assert_allclose(combined.coefficients, fitted.coefficients, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(combined.conf_int(), fitted.conf_int(), rtol=1e-8, atol=1e-10)
     assert ps.combine(summaries, "y").feature_names == ("x0", "x1", "x2", "z")
     without = ps.combine(summaries, "y", ["x0"], fit_intercept=False)
-    fitted = ps.fit(table, "y", ["x0"], fit_intercept=False, **options)
+    fitted = ps.fit(table, "y", ["x0"], method="partition", fit_intercept=False, **options)
     np.testing.assert_allclose(without.coefficients, fitted.coefficients, rtol=1e-9)
 
 
@@ -324,3 +325,47 @@ def test_files_of_following_rows_with_one_sketch_can_be_summed() -> None:
     total = halves[0].sum(halves[1])
     np.testing.assert_allclose(total.matrix, whole.matrix, rtol=0, atol=1e-12)
     assert (total.row_count, total.parts[0].start, total.parts[0].stop) == (300, 0, 300)
+
+
+@pytest.mark.parametrize("factors", [(1.0, 1.0), (1e49, 1e49), (1e-49, 1e-49), (1e-14, 1.0), (1.0, 0.0)])
+@pytest.mark.parametrize("kind", ["gaussian", "triangular"])
+def test_extreme_but_valid_files_give_a_model_or_a_sentence(
+    tmp_path: Path, kind: str, factors: tuple[float, float]
+) -> None:
+    """Anybody can write a valid file of odd numbers: no warning of NumPy, no coefficient that is not finite."""
+    generator = np.random.default_rng(1)
+    methods = ("partition", "stack") if kind == "gaussian" else ("exact", "average")
+    for column in range(4):
+        for rows in (6, 2**53):
+            matrices = [generator.normal(size=(12, 4)) for _ in range(2)]
+            for matrix, factor in zip(matrices, factors, strict=True):
+                matrix[:, column] *= factor
+            summaries = [
+                Summary(matrix, ("(intercept)", "a", "b", "y"), kind, (Part(name, 0, None, None, 12, None),), rows, 1.0)
+                for name, matrix in zip("ns", matrices, strict=True)
+            ]
+            for method in methods:
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore", ps.PartsketchWarning)
+                        model = ps.combine(summaries, "y", method=method)
+                except InputError:
+                    continue
+                assert np.isfinite(model.coefficients).all()
+                model.save(tmp_path / "model.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"row_count": 0}, "stands for no rows"),
+        ({"weight_sum": 0.0}, "sum of weights of 0"),
+        ({"weight_sum": 1e300}, "sum of weights of 1e"),
+        ({"matrix": np.full((20, 5), 1e200)}, r"Column '\(intercept\)' .* whose powers get lost"),
+        ({"matrix": np.full((20, 5), 1e-200)}, "whose powers get lost"),
+        ({"matrix": np.full((20, 5), 1e-16)}, "give it the same unit at all sites"),
+    ],
+)
+def test_files_without_sense_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ps.combine([a_site("south"), replace(a_site("north"), **changes)])

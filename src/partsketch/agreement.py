@@ -6,6 +6,8 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 
+import numpy as np
+
 from partsketch.errors import InputError
 from partsketch.provenance import Part
 from partsketch.sketches.base import get_sketch
@@ -13,6 +15,11 @@ from partsketch.sources.columns import listed
 from partsketch.summary import Summary
 
 Named = tuple[str, Summary]
+
+#: Sizes of columns and weights at which the variance of a certificate, a fourth power, neither overflows nor vanishes.
+_LARGEST, _SMALLEST = 1e50, 1e-50
+#: How many times larger a column may be in one file than in another.
+_LARGEST_RATIO = 1e15
 
 
 def check_agreement(named: Sequence[Named]) -> None:
@@ -36,8 +43,36 @@ def check_agreement(named: Sequence[Named]) -> None:
             )
         if other.about.weighted != first.about.weighted:
             raise InputError(f"Of {pair} only one has sample weights: give all sites weights, or none.")
+    _check_magnitudes(named)
     _check_rows(named)
     _check_numbers(named)
+
+
+def _check_magnitudes(named: Sequence[Named]) -> None:
+    for name, summary in named:
+        if summary.row_count < 1:
+            raise InputError(f"{name} stands for no rows: leave it out.")
+        if not _SMALLEST <= summary.weight_sum <= _LARGEST:
+            raise InputError(
+                f"{name} has a sum of weights of {summary.weight_sum:g}: it must be positive and not extreme."
+            )
+    sizes = np.stack([np.abs(summary.matrix).max(axis=0) for _, summary in named])
+    for column, of_files in zip(named[0][1].columns, sizes.T, strict=True):
+        present = np.flatnonzero(of_files)
+        if present.size == 0:
+            continue
+        low, high = present[np.argmin(of_files[present])], present[np.argmax(of_files[present])]
+        for number in (low, high):
+            if not _SMALLEST <= of_files[number] <= _LARGEST:
+                raise InputError(
+                    f"Column {column!r} of {named[number][0]} has numbers of size {of_files[number]:.3g}, whose powers "
+                    "get lost: multiply it by a constant at all sites."
+                )
+        if of_files[high] > _LARGEST_RATIO * of_files[low]:
+            raise InputError(
+                f"Column {column!r} has numbers of size {of_files[high]:.3g} in {named[high][0]}, but "
+                f"{of_files[low]:.3g} in {named[low][0]}: give it the same unit at all sites."
+            )
 
 
 def _column_difference(name: str, first: Summary, other_name: str, other: Summary) -> str:

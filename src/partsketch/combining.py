@@ -73,12 +73,16 @@ def combine_files(
     )  # fmt: skip
     _check_sizes(named, regression, random)
     names = tuple(summary.parts[0].name if len(summary.parts) == 1 else name for name, summary in named)
-    with one_thread_each():
-        if method == "exact":
-            summaries, names = [reduce(Summary.stack, summaries)], ("all",)
-        combination = combine_summaries(METHODS[method], summaries, regression)
-        circumstances = _circumstances(named, method, regression, names)
-        model = build_model(method, summaries, combination, regression, circumstances)
+    try:
+        with one_thread_each(), np.errstate(divide="raise", over="raise", invalid="raise"):
+            if method == "exact":
+                summaries, names = [reduce(Summary.stack, summaries)], ("all",)
+            combination = combine_summaries(METHODS[method], summaries, regression)
+            circumstances = _circumstances(named, method, regression, names)
+            model = build_model(method, summaries, combination, regression, circumstances)
+    except (ArithmeticError, np.linalg.LinAlgError) as error:
+        # Anybody can write a valid file of numbers that no rows would give.
+        raise InputError(f"The numbers in the files give no regression ({error}): look at each file alone.") from error
     multiple = max(summary.about.rounded_to for summary in summaries)
     if multiple > 1:
         certificates = tuple(_with_rounded_rows(certificate, multiple) for certificate in model.certificates)
