@@ -7,19 +7,27 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
+
+import partsketch
 
 
 def need(package: str) -> None:
     """Skip where an optional package is missing; fail in continuous integration, where none may be."""
     if importlib.util.find_spec(package) is None:
-        reason = f"{package} is not installed"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        missing(f"{package} is not installed")
+
+
+def missing(reason: str) -> NoReturn:
+    """Skip, or fail in continuous integration."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +37,27 @@ def dask_engine() -> Iterator[Any]:
 
     with DaskEngine(workers=2) as engine:
         yield engine
+
+
+@pytest.fixture(scope="session")
+def ray_engine() -> Iterator[Any]:
+    need("ray")
+    from partsketch.engines.ray import RayEngine
+
+    with RayEngine(workers=2) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def spark_engine() -> Iterator[Any]:
+    need("pyspark")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        missing("Java is not installed")
+    from partsketch.engines.spark import SparkEngine
+
+    # Executors import the package, and the rows that these tests make up.
+    folders = [str(Path(partsketch.__file__).parents[1]), str(Path(__file__).parents[2])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([*folders, os.environ.get("PYTHONPATH", "")]))
+        with SparkEngine(workers=2) as engine:
+            yield engine

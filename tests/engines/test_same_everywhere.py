@@ -15,7 +15,10 @@ from partsketch.fitting import Fit, fit_source
 from partsketch.options import METHODS, FitOptions
 from partsketch.sources import Source, open_source
 
-CLUSTERS = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("dask",)]
+# PySpark says so whenever it is loaded; pandas is not used here.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+CLUSTERS = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("dask", "ray", "spark")]
 
 #: Three segments of 65,536 rows and a bit, in row groups that do not fit them.
 ROWS = 200_000

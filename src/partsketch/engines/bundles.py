@@ -1,0 +1,102 @@
+"""Several tasks in one go: a worker merges the results of those that succeed and keeps the failures apart."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from partsketch.engines.base import TaskOutcome
+from partsketch.errors import InputError
+from partsketch.gathering import merge_results
+from partsketch.summarise import Task, TaskResult
+
+#: Most tasks that one worker takes at once: so much is done again when a worker dies.
+MOST_TASKS = 16
+
+_LAST_LINE = re.compile(r"^[\w.]+(?:Error|Exception)\b.*", re.MULTILINE)
+_FIRST_LINE = re.compile(r"\S.*")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What became of several tasks.
+
+    Attributes
+    ----------
+    done
+        Indices of the tasks that succeeded.
+    result
+        Their results, merged; None when there are none.
+    failed
+        Index and error of every task that did not.
+    """
+
+    done: tuple[int, ...]
+    result: TaskResult | None
+    failed: tuple[tuple[int, Exception], ...] = ()
+
+    def outcomes(self) -> Iterator[TaskOutcome]:
+        """Yield one outcome for all that succeeded and one for each that failed."""
+        if self.result is not None:
+            yield TaskOutcome(self.done, self.result)
+        for index, error in self.failed:
+            yield TaskOutcome((index,), None, error)
+
+
+def run_bundle(kind: str, indices: Iterable[int], work: Callable[[int], TaskResult]) -> Bundle:
+    """Do the work of some tasks one after another, merging as results come; called on workers."""
+    done: list[int] = []
+    merged: TaskResult | None = None
+    failed: list[tuple[int, Exception]] = []
+    for index in indices:
+        try:
+            result = work(index)
+        except Exception as error:
+            failed.append((index, portable(error)))
+        else:
+            done.append(index)
+            merged = result if merged is None else merge_results(kind, [merged, result])
+    return Bundle(tuple(done), merged, tuple(failed))
+
+
+def merge_bundles(kind: str, bundles: Sequence[Bundle]) -> Bundle:
+    """Merge bundles; called on workers."""
+    results = [bundle.result for bundle in bundles if bundle.result is not None]
+    return Bundle(
+        done=tuple(index for bundle in bundles for index in bundle.done),
+        result=merge_results(kind, results) if results else None,
+        failed=tuple(failure for bundle in bundles for failure in bundle.failed),
+    )
+
+
+def portable(error: Exception) -> Exception:
+    """Return an error that survives the journey to the driver, in the same words."""
+    try:
+        if str(pickle.loads(pickle.dumps(error))) == str(error):
+            return error
+    except Exception:  # whatever an error's own pickling may raise
+        pass
+    return InputError(str(error)) if isinstance(error, InputError) else RuntimeError(f"{type(error).__name__}: {error}")
+
+
+def bundle_tasks(count: int, workers: int, most: int = MOST_TASKS) -> list[range]:
+    """Group consecutive tasks, about four groups for every worker, so that all end at about the same time."""
+    size = max(1, min(most, -(-count // (4 * workers))))
+    return [range(begin, min(begin + size, count)) for begin in range(0, count, size)]
+
+
+def task_rows(tasks: Sequence[Task], indices: Iterable[int]) -> int:
+    """Return how many rows some tasks have, as far as it is known."""
+    chosen = (tasks[index] for index in indices)
+    return sum(task.stop - task.start for task in chosen if task.stop is not None)
+
+
+def lost(engine: str, task: Task, error: BaseException) -> Exception:
+    """Say that a cluster gave up a task, with the last line of the worker's traceback if there is one."""
+    text = str(error)
+    found = _LAST_LINE.search(text) or _FIRST_LINE.search(text)
+    rows = f"rows {task.start} to {'the last' if task.stop is None else task.stop - 1}"
+    reason = type(error).__name__ if found is None else found.group().strip()
+    return RuntimeError(f"{engine} gave up {rows} after several attempts: {reason}")

@@ -1,0 +1,209 @@
+"""The Spark engine: data frames, errors, failing executors, stopping, sessions."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import partsketch as ps
+from partsketch import InputError, LocalEngine, SketchedRegression
+from partsketch.engines.base import get_engine
+from partsketch.fitting import fit_source
+from partsketch.gathering import make_tasks
+from partsketch.partitions import single_partition
+from partsketch.sources import DenseBlock
+from partsketch.summarise import SEGMENT_ROWS, Task
+from tests.engines.made_up import EXACT, eventually, frame, notes, peak_bytes, quiet
+from tests.test_local_engine import MadeUpRows, options
+
+pytestmark = [
+    pytest.mark.xdist_group("spark"),
+    # PySpark says so whenever it is loaded; pandas is not used here.
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    # Dropped rows are part of these tests.
+    pytest.mark.filterwarnings("ignore:2 rows with missing values:partsketch.errors.PartsketchWarning"),
+]
+
+
+@dataclass(frozen=True)
+class FrailRows(MadeUpRows):
+    """Rows whose first reader dies in the middle, the second raises; and which leave notes of the blocks read."""
+
+    folder: str = ""
+    dies: bool = False
+
+    def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[DenseBlock]:
+        from pyspark import TaskContext
+
+        for block in super().read(start, stop, block_rows):
+            with (Path(self.folder) / str(os.getpid())).open("a") as file:
+                file.write(f"{block.row_numbers[0]}\n")
+            context = TaskContext.get()
+            if self.dies and start == SEGMENT_ROWS and context is not None and context.attemptNumber() == 0:
+                os._exit(9)
+            yield block
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"partition_by": "site"}, {"encode": True}, {"method": "exact"}, {"partition_by": "file"}],
+    ids=["order", "column", "encoded", "exact", "partitions"],
+)
+def test_data_frames_stay_on_the_cluster_and_give_the_same_bits(
+    how: dict[str, Any], spark_engine: Any, rows_in_files: Path
+) -> None:
+    """Two Spark partitions that fit neither segments nor, except for the last case, our partitions."""
+    features = ["a", "b", "colour"] if how.get("encode") else ["a", "b"]
+    common: dict[str, Any] = {
+        "target": "y",
+        "features": features,
+        "missing": "drop",
+        "random_state": 2,
+        "method": "partition",
+        **how,
+    }
+    here = ps.fit(str(rows_in_files), n_partitions=3, **common)
+    there = ps.fit(spark_frame(spark_engine), n_partitions=3, engine=spark_engine, **common)
+    np.testing.assert_array_equal(there.coefficients, here.coefficients)
+    np.testing.assert_array_equal(there.partition_coefficients, here.partition_coefficients)
+    assert there.record.rows_dropped == here.record.rows_dropped == 2
+    assert there.record.options["engine"] == "spark"
+
+
+@pytest.fixture(scope="module")
+def rows_in_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("frame")
+    table = frame(150_000)
+    for name, first, last in (("a", 0, 75_000), ("b", 75_000, 150_000)):
+        pq.write_table(table.slice(first, last - first), folder / f"{name}.parquet")
+    return folder
+
+
+def spark_frame(engine: Any) -> Any:
+    """Return the same rows in two partitions of Spark, one for each worker."""
+    return engine.session.createDataFrame(frame(150_000))
+
+
+def test_a_frame_brings_its_engine(spark_engine: Any) -> None:
+    remote = spark_frame(spark_engine)
+    assert ps.fit(remote, "y", ["a", "c"], method="exact").record.options["engine"] == "spark"
+    with pytest.raises(InputError, match="stays on its cluster: use engine='spark'"):
+        ps.fit(remote, "y", engine=LocalEngine(1))
+
+
+def test_a_frame_that_changes_is_noticed(spark_engine: Any, tmp_path: Path) -> None:
+    """The second time Spark makes the rows, there are fewer: the answer would be of rows that never were together."""
+    flag = tmp_path / "made"
+
+    def changing(batches: Any) -> Any:
+        first = not flag.exists()
+        flag.touch()
+        for batch in batches:
+            yield batch if first else batch.slice(1)
+
+    from partsketch.engines.spark_frame import quietly
+
+    with quietly():
+        remote = spark_engine.session.range(1000, numPartitions=1).selectExpr("id AS x", "id * 2 AS y")
+        remote = remote.mapInArrow(changing, "x long, y long")
+    with pytest.raises(InputError, match=r"Chunk 0 of the Spark data frame has 999 rows now, and had 1000.*persist"):
+        ps.fit(remote, "y", method="exact", engine=spark_engine)
+
+
+def test_the_error_is_that_of_the_local_engine(spark_engine: Any) -> None:
+    """Row 77 is bad, and row 100,003 in another partition; the message names the first."""
+    from partsketch.sources import open_source
+
+    with pytest.raises(InputError) as expected:
+        ps.fit(frame(150_000), "y", ["a", "b"], method="exact")
+    source = open_source(spark_frame(spark_engine), target="y", features=["a", "b"], engine=spark_engine)
+    with pytest.raises(InputError) as caught:
+        fit_source(source, options(), spark_engine)
+    assert str(caught.value) == str(expected.value)
+    assert "row 77" in str(caught.value)
+
+
+def test_arrays_are_sent_in_parts(spark_engine: Any) -> None:
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(140_000, 3)), generator.normal(size=140_000)
+    here = SketchedRegression("stack", n_partitions=3, random_state=5).fit(X, y)
+    there = SketchedRegression("stack", n_partitions=3, random_state=5, engine=spark_engine.session).fit(X, y)
+    assert there.summaries_ == here.summaries_
+    np.testing.assert_array_equal(there.coef_, here.coef_)
+
+
+def test_one_failing_task_leaves_the_others_which_are_merged(spark_engine: Any) -> None:
+    """Enough tasks for the merging in a tree on the executors."""
+    source = MadeUpRows(200 * SEGMENT_ROWS, fail_from=(3 * SEGMENT_ROWS + 1,))
+    outcomes = list(spark_engine.run(source, EXACT, make_tasks(source, single_partition(source.row_count))))
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    assert [outcome.tasks for outcome in failed] == [(3,)]
+    assert str(failed[0].error) == f"row {3 * SEGMENT_ROWS + 1} cannot be read"
+    good = [outcome for outcome in outcomes if outcome.error is None]
+    assert sorted(task for outcome in good for task in outcome.tasks) == [*range(3), *range(4, 200)]
+    assert len(good) <= 13
+
+
+def test_the_driver_holds_no_more_for_more_rows(spark_engine: Any) -> None:
+    fit_source(MadeUpRows(25 * SEGMENT_ROWS), options(), spark_engine)
+    before = peak_bytes()
+    fit_source(MadeUpRows(200 * SEGMENT_ROWS), options(), spark_engine)
+    # The rows are 210 MB; a driver that kept them would be seen.
+    assert peak_bytes() - before < 30e6
+
+
+def test_a_python_worker_that_dies_changes_nothing(spark_engine: Any, tmp_path: Path) -> None:
+    """The first attempt ends its process in the middle; Spark makes another."""
+    source = FrailRows(6 * SEGMENT_ROWS, folder=str(tmp_path), dies=True)
+    expected = fit_source(MadeUpRows(6 * SEGMENT_ROWS), options(), LocalEngine(1))
+    found = fit_source(source, options(), spark_engine)
+    assert found.summaries == expected.summaries
+    np.testing.assert_array_equal(found.model.coefficients, expected.model.coefficients)
+    # Two blocks per segment; the one that was read before the end was read again.
+    assert sum(notes(tmp_path).values()) > 12
+
+
+def test_closing_stops_the_remote_work(spark_engine: Any, tmp_path: Path) -> None:
+    endless = FrailRows(10_000 * SEGMENT_ROWS, slow_until=10_000 * SEGMENT_ROWS, folder=str(tmp_path))
+    outcomes = spark_engine.run(endless, EXACT, [Task(0, endless.row_count)], None)
+
+    def interrupt() -> None:
+        eventually(lambda: bool(notes(tmp_path)))
+        signal.raise_signal(signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        list(outcomes)
+    assert notes(tmp_path)
+    # Spark gives a Python worker two seconds before it ends it.
+    assert eventually(lambda: quiet(tmp_path))
+
+
+def test_a_deadline_ends_and_cancels(spark_engine: Any, tmp_path: Path) -> None:
+    slow = FrailRows(400 * SEGMENT_ROWS, slow_until=400 * SEGMENT_ROWS, folder=str(tmp_path))
+    tasks = make_tasks(slow, single_partition(slow.row_count))
+    started = time.monotonic()
+    outcomes = list(spark_engine.run(slow, EXACT, tasks, started + 2))
+    assert time.monotonic() - started < 8
+    assert not outcomes
+    assert eventually(lambda: quiet(tmp_path))
+
+
+def test_sessions(spark_engine: Any) -> None:
+    """The session of the process is taken, and another cannot be had at the same time."""
+    for where in ("spark", "spark://local[2]", spark_engine.session):
+        with get_engine(where) as engine:  # type: ignore[attr-defined]
+            assert engine.session is spark_engine.session
+        assert spark_engine.session.range(3).count() == 3
+    with pytest.raises(InputError, match="has a Spark session already"):
+        get_engine("spark://127.0.0.1:1")
