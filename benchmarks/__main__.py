@@ -1,4 +1,4 @@
-"""Command line: `python -m benchmarks [run|table]`; alone it does both."""
+"""Command line: `python -m benchmarks [run|table|planner]`; alone it does the first two."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import shlex
 import sys
 
-from benchmarks.runner import RESULTS, results_folder, run
+from benchmarks.runner import RESULTS, environment, results_folder, run
 from benchmarks.tables import generated_parts, write_readme
 from benchmarks.workloads import WORKLOADS
 
@@ -20,10 +20,14 @@ def main() -> None:
     commands = parser.add_subparsers(dest="step")
     run_parser = commands.add_parser("run", parents=[options], help="measure and save results as JSON")
     run_parser.add_argument("workload", nargs="*", metavar="workload", help=", ".join(WORKLOADS))
+    commands.add_parser("planner", parents=[options], help="plan and fit many settings: are plans right?")
     commands.add_parser("table", help="write the tables of benchmarks/README.md from the saved results")
     arguments = parser.parse_args()
     if arguments.step == "table":
         write_readme(RESULTS)
+        return
+    if arguments.step == "planner":
+        check_plans(arguments.quick)
         return
     names = getattr(arguments, "workload", [])
     if unknown := [name for name in names if name not in WORKLOADS]:
@@ -37,6 +41,17 @@ def main() -> None:
                 print(f"\n## {name}\n{part}")
         else:
             write_readme(RESULTS)
+
+
+def check_plans(quick: bool) -> None:
+    """Run the check of the planner, save what it measured and put its table into docs/plan.md."""
+    from benchmarks import planner_check
+
+    result = {**environment(), **planner_check.run(quick)}
+    planner_check.save(result, results_folder(quick) / "planner.json")
+    print(planner_check.report(result))
+    if not quick:
+        planner_check.write_page(result)
 
 
 if __name__ == "__main__":

@@ -41,16 +41,23 @@ def run(names: Sequence[str], repeats: int, quick: bool, command: str) -> None:
             "quick": quick,
             "repeats": repeats,
             "command": command,
-            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "load_before_and_after": [round(load_before, 2), round(os.getloadavg()[0], 2)],
-            "machine": _machine(),
-            "versions": _versions(),
-            "revision": _revision(),
+            **environment(),
             "cases": cases,
         }
         folder = results_folder(quick)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+
+
+def environment() -> dict[str, Any]:
+    """Return when, where and with what something is measured."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": _machine(),
+        "versions": _versions(),
+        "revision": _revision(),
+    }
 
 
 def _run_case(workload: Workload, case: Case, repeats: int, quick: bool) -> dict[str, Any]:
