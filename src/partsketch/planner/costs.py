@@ -161,13 +161,13 @@ class SolvingCost:
     pair_products: float
 
 
-#: Counted by timing fits with next to no rows, for 5 to 200 columns, 2 to 32 partitions and two sketch sizes.
+#: Counted by timing fits with next to no rows, for 5 to 120 columns, 2 to 24 partitions and two sketch sizes.
 SOLVING_COSTS = {
-    "exact": SolvingCost(2.0, 0.0, 3.5, 0.0, 0.0),
-    "average": SolvingCost(2.0, 1.0, 10.0, 0.0, 0.0),
-    "partition": SolvingCost(1.0, 2.6, 10.0, 2.0, 4.0),
-    "stack": SolvingCost(3.0, 1.2, 9.5, 3.5, 0.0),
-    "whole": SolvingCost(1.2, 0.5, 10.5, 2.2, 0.0),
+    "exact": SolvingCost(2.5, 0.0, 3.0, 0.0, 0.0),
+    "average": SolvingCost(2.3, 0.75, 8.2, 0.0, 0.0),
+    "partition": SolvingCost(1.0, 1.8, 8.9, 1.6, 0.8),
+    "stack": SolvingCost(3.0, 1.0, 8.7, 2.3, 0.0),
+    "whole": SolvingCost(3.2, 0.6, 7.0, 1.7, 0.0),
 }
 
 #: Small exact factors merged per piece of rows, in decompositions of a q×q matrix.
@@ -204,7 +204,9 @@ def row_seconds(work: Work, calibration: Calibration) -> float:
     if work.storage in calibration.decoded_number:
         reading = numbers * calibration.decoded_number[work.storage]
     else:
-        reading = numbers * _NUMBER_BYTES * calibration.copied_byte
+        # Kinds that are timed as a whole were timed with their reading from memory.
+        copied = 0 if work.sketch in calibration.sketched_number else 1
+        reading = numbers * _NUMBER_BYTES * calibration.copied_byte * copied
     cost = sketch_cost(work.sketch)
     sketching = work.rows * work.sketches * cost.seconds(work.summary_rows, work.width, calibration)
     merging = work.tasks * work.sketches * work.summary_rows * work.width * _NUMBER_BYTES * 4 * calibration.copied_byte

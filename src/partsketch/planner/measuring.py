@@ -12,7 +12,7 @@ import numpy as np
 
 from partsketch.blas import gram, one_thread_each, padded_width, tile_rows_for
 from partsketch.engines.local import LocalEngine, usable_cores
-from partsketch.gathering import gather
+from partsketch.gathering import gather, guided
 from partsketch.partitions import single_partition
 from partsketch.planner.calibration import Calibration
 from partsketch.sketches.base import SketchSpecification, all_sketches
@@ -171,7 +171,7 @@ def _sketched_number(kind: str) -> float:
     specification = SketchSpecification(kind, 4 * _PROBED_WIDTH, 1)
     request = SummaryRequest(specification, single_partition(_PROBED_ROWS), fit_intercept=False)
     engine = LocalEngine(threads=1)
-    return _best(lambda: gather(source, request, engine), 0.05, 2) / (_PROBED_ROWS * _PROBED_WIDTH)
+    return _best(lambda: gather(source, guided(source, request, engine), engine), 0.05, 2) / (_PROBED_ROWS * _PROBED_WIDTH)
 
 
 def _summary_overhead() -> float:
