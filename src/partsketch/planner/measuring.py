@@ -171,7 +171,8 @@ def _sketched_number(kind: str) -> float:
     specification = SketchSpecification(kind, 4 * _PROBED_WIDTH, 1)
     request = SummaryRequest(specification, single_partition(_PROBED_ROWS), fit_intercept=False)
     engine = LocalEngine(threads=1)
-    return _best(lambda: gather(source, guided(source, request, engine), engine), 0.05, 2) / (_PROBED_ROWS * _PROBED_WIDTH)
+    numbers = _PROBED_ROWS * _PROBED_WIDTH
+    return _best(lambda: gather(source, guided(source, request, engine), engine), 0.05, 2) / numbers
 
 
 def _summary_overhead() -> float:
