@@ -112,12 +112,12 @@ def test_partial_merges_are_small(kind: str, layout: str) -> None:
 
 def test_pieces_of_rare_partitions_do_not_pile_up() -> None:
     """A value in every second of 400 segments: its pieces have no siblings, and yet few are kept."""
-    from partsketch.gathering import _Collector
+    from partsketch.gathering import Collector
     from partsketch.summarise import Piece
 
     request = SummaryRequest(SketchSpecification("triangular"), Partitioning(("a", "b")), True)
     tasks = [Task(i * SEGMENT_ROWS, (i + 1) * SEGMENT_ROWS) for i in range(400)]
-    collected = _Collector(request, tasks)
+    collected = Collector(request, tasks)
     most = 0
     for number in range(400):
         pieces = (Piece(0, number, (np.eye(2),), 1, 1.0, np.zeros((2, 1))),) if number % 2 else ()

@@ -46,6 +46,7 @@ def fit(
     min_partitions: int | None = None,
     checkpoint: str | PathLike[str] | None = None,
     limits: Limits | Mapping[str, Any] | None = None,
+    route: str = "auto",
 ) -> Model:
     """Fit a linear model to data that need not fit into memory.
 
@@ -60,7 +61,7 @@ def fit(
     features
         Names of the feature columns; None takes all others.
     method, n_partitions, partition_by, remainder, sketch, sketch_size, sparsity, fit_intercept, averaging, alpha, \
-engine, random_state
+route, engine, random_state
         As in `SketchedRegression`; partition_by may also be "file".
     weights
         Name of a column of sample weights.
@@ -111,6 +112,7 @@ engine, random_state
         min_partitions=min_partitions,
         checkpoint=None if checkpoint is None else fspath(checkpoint),
         limits=None if limits is None else limits_from(limits),
+        route=route,
     )
     with using_engine(engine, data) as runner:
         source = open_for_fit(data, target, features, options, weights, encode, missing, runner)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from partsketch.combination import Combination, Regression
 from partsketch.errors import InputError
+from partsketch.inference import exact_rows
 from partsketch.options import METHODS
 from partsketch.summary import Summary
 from partsketch.summary_moments import exact_moments, moments_of_sketches, read_summary
@@ -91,7 +92,7 @@ def certify(
     target = regression.targets[number]
     try:
         if method == "exact":
-            return _of_exact(combination, summaries[0], number)
+            return _of_exact(combination, exact_rows(combination, summaries), number)
         if method == "average":
             partitions = exact_moments(summaries, regression.features, target, regression.free_columns)
             return _of_average(partitions, combination.weights[:, number])
@@ -100,10 +101,10 @@ def certify(
         return _unavailable(str(error).rstrip("."))
 
 
-def _of_exact(combination: Combination, summary: Summary, target: int) -> Certificate:
+def _of_exact(combination: Combination, row_count: int, target: int) -> Certificate:
     solution = combination.solutions[0]
     loss = float(solution.residual_sums[target])
-    freedom = summary.row_count - solution.rank
+    freedom = row_count - solution.rank
     return Certificate(
         kind="exact",
         excess_loss=0.0,

@@ -122,4 +122,9 @@ def combine_stack(summaries: Sequence[Summary], regression: Regression) -> Combi
     """Stack all summaries and solve once."""
     stacked = reduce(Summary.stack, summaries)
     solution = solve_summary(stacked, regression, regression.penalty)
-    return Combination(solution.coefficients, (solution,), np.ones((1, len(regression.targets))))
+    return combine_solution(solution)
+
+
+def combine_solution(solution: Solution) -> Combination:
+    """Take a solution as it is."""
+    return Combination(solution.coefficients, (solution,), np.ones((1, solution.coefficients.shape[1])))

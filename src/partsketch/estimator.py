@@ -56,6 +56,11 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
     alpha : float, default=0.0
         Ridge penalty on all rows together, as in scikit-learn's `Ridge`; the intercept is not penalised. On sketches
         it is scaled so that they shrink like the rows.
+    route : {"auto", "factor", "iterate"}, default="auto"
+        For "exact": "factor" makes the triangular factor of all rows in one pass; "iterate" refines the coefficients
+        in several passes, each much cheaper; "auto" takes the quicker one and records which and why. Only a factor
+        gives exact standard errors: from dense rows "iterate" estimates them to about one percent, from sparse rows
+        it may leave them out.
     engine : {"local", "dask", "ray", "spark"}, address, session or engine, default="local"
         Where summaries are made: on this machine's cores, on a cluster started for the fit, on the one at an address
         ("dask://host:8786"), or on that of a Dask client or Spark session.
@@ -126,6 +131,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         min_partitions: int | None = None,
         checkpoint: Any = None,
         limits: Any = None,
+        route: str = "auto",
         random_state: Any = None,
     ) -> None:
         self.method = method
@@ -144,6 +150,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.min_partitions = min_partitions
         self.checkpoint = checkpoint
         self.limits = limits
+        self.route = route
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -180,6 +187,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
             min_partitions=self.min_partitions,
             checkpoint=None if self.checkpoint is None else fspath(self.checkpoint),
             limits=None if self.limits is None else limits_from(self.limits),
+            route=self.route,
         )
         with using_engine(self.engine, X) as engine:
             source = self._open(X, y, sample_weight, options.partition_column, engine)

@@ -12,7 +12,7 @@ from partsketch.options import FitOptions
 from partsketch.recording import plain_options
 from partsketch.sources.base import Source
 from partsketch.sources.identity import column_identity, data_identity
-from partsketch.summarise import SEGMENT_ROWS, SummaryRequest
+from partsketch.summarise import SummaryRequest
 from partsketch.task_file import FORMAT_VERSION
 
 #: What is done about failures, and where the work is done, may differ between a run and the one that continues it.
@@ -32,7 +32,11 @@ def fit_identity(source: Source, request: SummaryRequest, options: FitOptions) -
             "sketch": asdict(request.specification),
             "sketches per partition": request.sketches_per_partition,
         },
-        "versions": {"partsketch": __version__, "task format": FORMAT_VERSION, "rows of a segment": SEGMENT_ROWS},
+        "versions": {
+            "partsketch": __version__,
+            "task format": FORMAT_VERSION,
+            "rows of a segment": request.segment_rows,
+        },
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from partsketch.blas import one_thread_each
-from partsketch.combination import Combination, Regression, combine_summaries
+from partsketch.combination import Combination, Regression, combine_solution, combine_summaries
 from partsketch.engines.base import Engine
 from partsketch.errors import InputError
 from partsketch.gathering import Gathered, gather, guided
@@ -18,6 +18,8 @@ from partsketch.model import Model
 from partsketch.options import AUTO, METHODS, FitOptions
 from partsketch.partitions import Partitioning, check_partition_sizes, make_partitioning, single_partition
 from partsketch.recording import Circumstances, build_model, plain_options
+from partsketch.refinement.exact import Refined
+from partsketch.refinement.routes import FACTOR_ROUTE, refine_if_quicker
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import Source
 from partsketch.summarise import INTERCEPT, SummaryRequest
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fit:
-    """A model and the summaries it was made from."""
+    """A model and the summaries it was made from; none when an exact fit was refined without a factor."""
 
     model: Model
     summaries: tuple[Summary, ...]
@@ -69,10 +71,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
             sizes = [int(size) for size in np.diff(partitioning.bounds)]
             check_partition_sizes(sizes, partitioning.names, len(features), options.partition_by, sum(sizes) + left_out)
     else:
-        reasons["route"] = (
-            "a block of rows takes the fast Gram route while no variance inflation factor of a feature exceeds 10,000, "
-            "and is divided by the triangular factor of the rows before it otherwise"
-        )
+        reasons["route"] = FACTOR_ROUTE
     if options.averaging == "inverse_variance":
         reasons["averaging"] = (
             "weights in inverse proportion to each partition's share of the predicted excess loss; "
@@ -86,14 +85,23 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
     request = SummaryRequest(specification, partitioning, options.fit_intercept, sketches, source.row_count)
     # One thread for the small problems too: their rounding should not depend on the number of cores.
     with one_thread_each():
-        request = guided(source, request, engine, options.tolerance)
-        with _checkpoint(source, request, options) as checkpoint:
-            gathered = gather(source, request, engine, options.tolerance, checkpoint)
+        refined: Refined | None = None
+        if options.method == "exact":
+            refined, reasons["route"] = refine_if_quicker(source, partitioning, options, engine)
+        if refined is not None:
+            gathered = refined.gathered
+        else:
+            request = guided(source, request, engine, options.tolerance)
+            with _checkpoint(source, request, options) as checkpoint:
+                gathered = gather(source, request, engine, options.tolerance, checkpoint)
         _check_rows(gathered, options, len(features))
         regression = Regression(
             features, source.target_names, int(options.fit_intercept), float(options.alpha), options.averaging
         )
-        combination = combine_summaries(method, gathered.summaries, regression)
+        if refined is not None:
+            combination = combine_solution(refined.solution)
+        else:
+            combination = combine_summaries(method, gathered.summaries, regression)
         names = gathered.names
         if not method.by_partition:
             count = len(gathered.summaries)

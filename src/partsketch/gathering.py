@@ -58,7 +58,9 @@ class Gathered:
     left_out: tuple[PartitionLeftOut, ...] = ()
 
 
-def make_tasks(source: Source, partitioning: Partitioning, at_borders: bool = False) -> list[Task]:
+def make_tasks(
+    source: Source, partitioning: Partitioning, at_borders: bool = False, segment_rows: int = SEGMENT_ROWS
+) -> list[Task]:
     """Cut the rows into tasks of whole segments; one task when the source can only be read from its beginning.
 
     With `at_borders` no task has rows of two contiguous partitions, also where that means reading some rows twice.
@@ -68,7 +70,7 @@ def make_tasks(source: Source, partitioning: Partitioning, at_borders: bool = Fa
     if stop is None or stop == UNKNOWN_END or not (source.random_access or at_borders):
         return [Task(0, None if stop == UNKNOWN_END else stop)]
     bounds = partitioning.bounds if partitioning.bounds is not None else (0, stop)
-    starts = [start for first, last in pairwise(bounds) for start in range(first, last, SEGMENT_ROWS)]
+    starts = [start for first, last in pairwise(bounds) for start in range(first, last, segment_rows)]
     if not source.random_access:
         # What lies before a task in its file is read again, so files are begun once, or at the borders inside them.
         files = [part.start for part in source.files if part.start is not None]
@@ -99,12 +101,13 @@ def merge_results(kind: str, results: Sequence[TaskResult]) -> TaskResult:
     )
 
 
-class _Collector:
+class Collector:
     """Folds the results of tasks as they arrive."""
 
     def __init__(self, request: SummaryRequest, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
         self._bounds = request.partitioning.bounds
+        self._segment_rows = request.segment_rows
         self._seen: TreeFold[bool] = TreeFold(lambda first, second: True)
         self.fold = PieceFold(request.specification.kind, self._seen.covers)
         self.missing = set(range(len(tasks)))
@@ -112,6 +115,7 @@ class _Collector:
         self.dropped = self.rows_seen = 0
 
     def add(self, outcome: TaskOutcome) -> None:
+        """Take what became of a task."""
         if outcome.result is None:
             self.failed.update((number, outcome.error) for number in outcome.tasks if outcome.error is not None)
             return
@@ -120,7 +124,7 @@ class _Collector:
         if self._bounds is None:
             for task in (self._tasks[number] for number in outcome.tasks):
                 stop = task.start + outcome.result.rows_seen if task.stop is None else task.stop
-                for segment in range(task.start // SEGMENT_ROWS, -(-stop // SEGMENT_ROWS)):
+                for segment in range(task.start // self._segment_rows, -(-stop // self._segment_rows)):
                     self._seen.push(0, segment, True)
         for piece in outcome.result.pieces:
             self.fold.add(piece)
@@ -150,8 +154,8 @@ def gather(
     taken unless all of it came. A checkpoint has results of an earlier run, and is given those of this one.
     """
     partitioning = request.partitioning
-    tasks = make_tasks(source, partitioning, tolerance.by_partition or checkpoint is not None)
-    collected = _Collector(request, tasks)
+    tasks = make_tasks(source, partitioning, tolerance.by_partition or checkpoint is not None, request.segment_rows)
+    collected = Collector(request, tasks)
     if checkpoint is not None:
         for outcome in checkpoint.load(len(tasks)):
             collected.add(outcome)
@@ -217,7 +221,7 @@ def guided(
     return replace(request, guides=guides)
 
 
-def _check_enough(collected: _Collector, partitioning: Partitioning, tolerance: Tolerance) -> None:
+def _check_enough(collected: Collector, partitioning: Partitioning, tolerance: Tolerance) -> None:
     left_out = collected.incomplete()
     count = partitioning.count - len(left_out)
     if count >= max(1, tolerance.min_partitions):

@@ -98,7 +98,7 @@ def infer(
     """Return what is known of the coefficients of target `number`."""
     features, target, free_columns = regression.features, regression.targets[number], regression.free_columns
     weights = combination.weights[:, number]
-    estimated = METHODS[method].sketched
+    estimated = METHODS[method].sketched or combination.solutions[0].inverse_is_estimated
     spread: CoefficientCovariance | None = None
     if method in ("average", "partition") and len(combination.solutions) > 1:
         fits = np.stack([solution.coefficients[:, number] for solution in combination.solutions])
@@ -110,7 +110,7 @@ def infer(
     else:
         try:
             if method == "exact":
-                covariance = _exact_covariance(combination, summaries[0], number)
+                covariance = _exact_covariance(combination, exact_rows(combination, summaries), number)
             else:
                 covariance = _covariance(method, summaries, weights, features, target, free_columns)
         except InputError as error:
@@ -122,19 +122,31 @@ def infer(
         noise_variance=noise,
         spread_standard_errors=None if spread is None else spread.standard_errors,
         spread_degrees_of_freedom=None if spread is None else spread.degrees_of_freedom,
-        r_squared=None if noise is None else _r_squared(method, summaries, features, target, free_columns, noise),
+        r_squared=_known_r_squared(combination, number)
+        if combination.solutions[0].total_sums is not None
+        else None
+        if noise is None
+        else _r_squared(method, summaries, features, target, free_columns, noise),
         is_estimated=estimated,
         reason=reason,
     )
 
 
-def _exact_covariance(combination: Combination, summary: Summary, number: int) -> CoefficientCovariance:
+def exact_rows(combination: Combination, summaries: Sequence[Summary]) -> int:
+    """Return the number of rows behind an exact fit, which may have come without summaries."""
+    known = combination.solutions[0].row_count
+    return summaries[0].row_count if known is None else known
+
+
+def _exact_covariance(combination: Combination, row_count: int, number: int) -> CoefficientCovariance:
     """`σ̂² G⁻`, with the generalised inverse that belongs to the solution when columns are dependent."""
     solution = combination.solutions[0]
-    freedom = summary.row_count - solution.rank
+    freedom = row_count - solution.rank
     if freedom <= 0:
-        raise InputError(f"{summary.row_count} rows leave no degrees of freedom after rank {solution.rank}.")
+        raise InputError(f"{row_count} rows leave no degrees of freedom after rank {solution.rank}.")
     variance = float(solution.residual_sums[number]) / freedom
+    if solution.inverse_root is None:
+        raise InputError("Refinement without a factor computes none; fit with route='factor' to have them.")
     inverse = solution.inverse_root @ solution.inverse_root.T
     return CoefficientCovariance(variance * inverse, float(freedom), variance)
 
@@ -158,6 +170,14 @@ def _covariance(
     if method == "whole":
         return whole_covariance(sketches, counts[0])
     return stacked_covariance(stacked_fit(sketches, counts, summaries[0].kind), sketches, features)
+
+
+def _known_r_squared(combination: Combination, number: int) -> float | None:
+    """Return 1 − ℓ/(total sum of squares) of a fit that computed both."""
+    solution = combination.solutions[0]
+    assert solution.total_sums is not None
+    total = float(solution.total_sums[number])
+    return 1.0 - float(solution.residual_sums[number]) / total if total > 0 else None
 
 
 def _r_squared(

@@ -74,6 +74,7 @@ class FitOptions:
     checkpoint: str | None = None
     limits: Limits | None = None
     sparsity: int | None = None
+    route: str = "factor"
 
     def __post_init__(self) -> None:
         if self.method not in (*METHODS, AUTO):
@@ -106,6 +107,10 @@ class FitOptions:
             raise InputError(
                 "averaging='inverse_variance' goes with alpha=0: its variances are those of least squares."
             )
+        if self.route not in ("auto", "factor", "iterate"):
+            raise InputError(f"route is {self.route!r}: choose 'auto', 'factor' or 'iterate'.")
+        if self.route == "iterate" and (self.method != "exact" or self.alpha > 0):
+            raise InputError("route='iterate' goes with method='exact' and alpha=0.")
         self._check_faults()
 
     def _check_faults(self) -> None:

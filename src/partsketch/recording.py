@@ -99,7 +99,9 @@ def build_model(
         condition=_finite_or_none(max((c for c in conditions if np.isfinite(c)), default=np.nan)),
         tolerance=max(float(solution.tolerance) for solution in combination.solutions),
         aliased=_aliased_everywhere(combination),
-        partitions=_partition_records(circumstances.names, summaries, combination),
+        partitions=_partition_records(
+            circumstances.names, [summary.row_count for summary in summaries] or [circumstances.row_count], combination
+        ),
         reasons=circumstances.reasons,
         warnings=tuple(warnings),
         versions=_versions(),
@@ -136,9 +138,8 @@ def _aliased_everywhere(combination: Combination) -> tuple[tuple[str, tuple[str,
 
 
 def _partition_records(
-    names: tuple[str, ...], summaries: Sequence[Summary], combination: Combination
+    names: tuple[str, ...], rows: Sequence[int], combination: Combination
 ) -> tuple[PartitionRecord, ...]:
-    rows = [summary.row_count for summary in summaries]
     if len(combination.solutions) != len(rows):
         return tuple(PartitionRecord(name, count, None, None) for name, count in zip(names, rows, strict=True))
     return tuple(

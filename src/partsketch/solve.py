@@ -37,7 +37,14 @@ class Solution:
     aliased
         Columns that others determine; empty at full rank.
     inverse_root
-        B with B Bᵀ = G⁻, the symmetric generalised inverse of the Gram matrix that belongs to these coefficients.
+        B with B Bᵀ = G⁻, the symmetric generalised inverse of the Gram matrix that belongs to these coefficients; None
+        when it was not computed.
+    inverse_is_estimated
+        Whether it comes from a sketch where the coefficients do not.
+    total_sums
+        Sums of squares of the targets (around their means, with an intercept), where there are no summaries to tell.
+    row_count
+        Rows behind the solution, where there are no summaries to tell.
     """
 
     coefficients: FloatArray
@@ -46,7 +53,10 @@ class Solution:
     condition: float
     tolerance: float
     aliased: tuple[Alias, ...]
-    inverse_root: FloatArray
+    inverse_root: FloatArray | None
+    inverse_is_estimated: bool = False
+    total_sums: FloatArray | None = None
+    row_count: int | None = None
 
 
 def solve_least_squares(

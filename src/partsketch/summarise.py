@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -48,6 +49,8 @@ class SummaryRequest:
         Rows of the source, where a sketch needs to know it.
     guides
         What a first pass found, one per partition, for sketches that make two.
+    segment_rows
+        Row numbers of a segment.
     """
 
     specification: SketchSpecification
@@ -56,6 +59,7 @@ class SummaryRequest:
     sketches_per_partition: int = 1
     row_count: int | None = None
     guides: tuple[FloatArray, ...] = ()
+    segment_rows: int = SEGMENT_ROWS
 
     def stream(self, partition: int, number: int) -> Stream:
         """Return the rows of a partition's sketch of this number."""
@@ -65,6 +69,10 @@ class SummaryRequest:
             count = None if stop == UNKNOWN_END else stop - first
         guide = self.guides[partition] if self.guides else None
         return Stream(partition * self.sketches_per_partition + number, first, count, guide)
+
+    def feeder(self, source: Source, partition: int, segment: int) -> Feeder:
+        """Return what takes the rows of one segment of one partition."""
+        return _Feeder(source, self, partition, segment)
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,18 @@ class TaskResult:
     pieces: tuple[Piece, ...]
     dropped: int
     rows_seen: int
+
+
+class Feeder(Protocol):
+    """Takes the rows of one segment of one partition, and gives the piece that they become."""
+
+    def feed(self, block: Block, begin: int, end: int) -> None:
+        """Take rows begin to end of a block."""
+        ...
+
+    def finish(self) -> Piece:
+        """Return the piece."""
+        ...
 
 
 class NotFiniteError(InputError):
@@ -318,7 +338,7 @@ class _Tally:
 
 def _contiguous(source: Source, request: SummaryRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
     bounds = np.asarray(request.partitioning.bounds, dtype=np.int64)
-    feeder: _Feeder | None = None
+    feeder: Feeder | None = None
     segment_stop = -1
     for block in blocks:
         begin = 0
@@ -330,9 +350,9 @@ def _contiguous(source: Source, request: SummaryRequest, blocks: Iterator[Block]
                 if row >= bounds[-1]:
                     return
                 partition = int(np.searchsorted(bounds, row, side="right")) - 1
-                segment = (row - int(bounds[partition])) // SEGMENT_ROWS
-                segment_stop = int(min(bounds[partition] + (segment + 1) * SEGMENT_ROWS, bounds[partition + 1]))
-                feeder = _Feeder(source, request, partition, segment)
+                segment = (row - int(bounds[partition])) // request.segment_rows
+                segment_stop = int(min(bounds[partition] + (segment + 1) * request.segment_rows, bounds[partition + 1]))
+                feeder = request.feeder(source, partition, segment)
             assert feeder is not None
             end = int(np.searchsorted(block.row_numbers, segment_stop))
             feeder.feed(block, begin, end)
@@ -342,23 +362,23 @@ def _contiguous(source: Source, request: SummaryRequest, blocks: Iterator[Block]
 
 
 def _scattered(source: Source, request: SummaryRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
-    feeders: dict[int, _Feeder] = {}
+    feeders: dict[int, Feeder] = {}
     current = -1
     for block in blocks:
         begin = 0
         while begin < len(block):
-            segment = int(block.row_numbers[begin]) // SEGMENT_ROWS
+            segment = int(block.row_numbers[begin]) // request.segment_rows
             if segment != current:
                 yield from (feeders[partition].finish() for partition in sorted(feeders))
                 feeders, current = {}, segment
-            end = int(np.searchsorted(block.row_numbers, (segment + 1) * SEGMENT_ROWS))
+            end = int(np.searchsorted(block.row_numbers, (segment + 1) * request.segment_rows))
             rows = block.take(np.arange(begin, end)) if end - begin < len(block) else block
             partitions = request.partitioning.assign(rows)
             order = np.argsort(partitions, kind="stable")
             present, starts = np.unique(partitions[order], return_index=True)
             for partition, positions in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
                 if partition not in feeders:
-                    feeders[partition] = _Feeder(source, request, partition, segment)
+                    feeders[partition] = request.feeder(source, partition, segment)
                 feeders[partition].feed(rows.take(positions), 0, len(positions))
             begin = end
     yield from (feeders[partition].finish() for partition in sorted(feeders))

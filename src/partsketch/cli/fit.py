@@ -70,6 +70,13 @@ if TYPE_CHECKING:
     help="Refuse missing values, or drop their rows.",
 )
 @click.option(
+    "--route",
+    type=click.Choice(["auto", "factor", "iterate"]),
+    default="auto",
+    show_default=True,
+    help="Way of an exact fit: a factor of all rows, or several cheap passes.",
+)
+@click.option(
     "--engine",
     default="local",
     show_default=True,
@@ -127,6 +134,7 @@ def command(
     rows_stay: bool,
     memory: str | None,
     seconds_limit: str | None,
+    route: str,
     seed: int | None,
     model_path: Path | None,
     report_path: Path | None,
@@ -167,6 +175,7 @@ def command(
         min_partitions=min_partitions,
         checkpoint=None if checkpoint is None else str(checkpoint),
         limits=limits_given(max_excess, max_bytes_per_partition, rows_stay, memory, seconds_limit),
+        route=route,
     )
     chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
 
@@ -211,4 +220,5 @@ def _exact_options(options: FitOptions) -> FitOptions:
         on_partition_error="raise",
         min_partitions=None,
         checkpoint=None if options.checkpoint is None else str(Path(options.checkpoint) / "exact"),
+        route="factor",
     )

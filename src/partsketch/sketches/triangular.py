@@ -43,7 +43,7 @@ class TriangularAccumulator(Accumulator):
 
     def __init__(self, width: int, targets: int = 1) -> None:
         self._width = width
-        self._features = width - targets
+        self._features, self._targets = width - targets, targets
         self._scale: FloatArray | None = None  # column norms of the first tile: the unit of the plain Gram matrix
         self._gram: FloatArray | None = None  # plain Gram matrix in these units, while it is trusted
         self._inflation = np.inf
@@ -78,6 +78,12 @@ class TriangularAccumulator(Accumulator):
         gram_of_columns(addresses, rows, out)
         product = out[: self._width, : self._width]
         return bool(np.isfinite(product).all()) and self._add_plain(product, rows)
+
+    def trusts_plain_gram(self, tile: FloatArray) -> bool:
+        """Tell of a first tile, without taking it, whether its plain Gram matrix is well enough conditioned."""
+        product = gram(tile)[: self._width, : self._width]
+        fresh = TriangularAccumulator(self._width, self._targets)
+        return bool(np.isfinite(product).all()) and fresh._add_plain(product, tile.shape[1])
 
     def _add_plain(self, product: FloatArray, rows: int) -> bool:
         """Add a tile's Gram matrix if the sum stays well enough conditioned."""

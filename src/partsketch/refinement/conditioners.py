@@ -1,0 +1,97 @@
+"""Preconditioners: triangular factors R for which A R⁻¹ has almost orthonormal columns."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+#: Part of its norm below which what is left of a column after centring counts as rounding.
+_NOTHING_LEFT = 1e-7
+
+
+class Conditioner(Protocol):
+    """Divides by R and by Rᵀ."""
+
+    #: Estimate of the condition number of R after its columns were scaled to norm one; 1 when not known.
+    condition: float
+
+    def divide(self, vectors: FloatArray) -> FloatArray:
+        """Return R⁻¹ V."""
+        ...
+
+    def divide_transposed(self, vectors: FloatArray) -> FloatArray:
+        """Return R⁻ᵀ V."""
+        ...
+
+
+class TriangularConditioner:
+    """The factor of a sketch of the rows."""
+
+    def __init__(self, factor: FloatArray) -> None:
+        from scipy.linalg import lapack
+
+        norms = np.linalg.norm(factor, axis=0)
+        self.factor = factor
+        if not norms.min() > 0:
+            self.condition = np.inf
+            return
+        reciprocal, _ = lapack.dtrcon(np.asfortranarray(factor / norms))
+        self.condition = 1.0 / reciprocal if reciprocal > 0 else np.inf
+
+    def divide(self, vectors: FloatArray) -> FloatArray:
+        """Return R⁻¹ V."""
+        from scipy.linalg import solve_triangular
+
+        return np.asarray(solve_triangular(self.factor, vectors, check_finite=False))
+
+    def divide_transposed(self, vectors: FloatArray) -> FloatArray:
+        """Return R⁻ᵀ V."""
+        from scipy.linalg import solve_triangular
+
+        return np.asarray(solve_triangular(self.factor, vectors, trans="T", check_finite=False))
+
+
+class DiagonalConditioner:
+    """Columns scaled to norm one, after their means were taken out if there is an intercept.
+
+    R = [√W, √W μᵀ; 0, D] for the total weight W, the means μ and the norms D of the centred columns. Columns without
+    anything left are divided by one; `zero` says which columns have no entries at all.
+    """
+
+    condition = 1.0
+
+    def __init__(self, scales: FloatArray, fit_intercept: bool) -> None:
+        squares = scales[:, 1].copy()
+        self.zero = squares == 0
+        self._root, self._means = 1.0, np.zeros(0)
+        if fit_intercept:
+            weight = scales[0, 0]
+            self._root, self._means = float(np.sqrt(weight)), scales[1:, 0] / weight
+            centred = squares[1:] - weight * self._means**2
+            squares[1:] = np.where(centred > _NOTHING_LEFT * squares[1:], centred, squares[1:])
+        self._norms = np.sqrt(np.where(squares > 0, squares, 1.0))[:, None]
+
+    def divide(self, vectors: FloatArray) -> FloatArray:
+        """Return R⁻¹ V."""
+        out = vectors / self._norms
+        if self._means.size:
+            out[0] = vectors[0] / self._root - self._means @ out[1:]
+        return np.asarray(out)
+
+    def divide_transposed(self, vectors: FloatArray) -> FloatArray:
+        """Return R⁻ᵀ V."""
+        out = vectors.copy()
+        if self._means.size:
+            out[1:] -= self._means[:, None] * vectors[0]
+        return np.asarray(out / self._norms)  # the first norm is √W
+
+    def multiply(self, vectors: FloatArray) -> FloatArray:
+        """Return R V."""
+        out = vectors * self._norms
+        if self._means.size:
+            out[0] = self._root * (vectors[0] + self._means @ vectors[1:])
+        return np.asarray(out)

@@ -1,0 +1,171 @@
+"""Exact least squares without a factor of the rows: a sketch or the column norms precondition, passes refine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.engines.base import Engine
+from partsketch.gathering import Gathered, gather
+from partsketch.partitions import Partitioning
+from partsketch.refinement.conditioners import DiagonalConditioner, TriangularConditioner
+from partsketch.refinement.iteration import Iterated, iterate
+from partsketch.refinement.passes import Products, Rows
+from partsketch.sketches.base import SketchSpecification
+from partsketch.solve import Alias, Solution
+from partsketch.sources.base import Source
+from partsketch.summarise import SummaryRequest
+
+FloatArray = NDArray[np.float64]
+
+#: Rows of the sketch per column: eight make a step gain a factor of √8, four cost half as much to factor.
+_DENSE_SKETCH, _SPARSE_SKETCH = 8, 4
+
+#: Non-zeros per row of the sketch that preconditions: fewer than for inference, since passes mend what it misses.
+_SPARSITY = 4
+
+#: Condition number beyond which a factor of all rows, which finds dependent columns, is the better judge.
+LARGEST_CONDITION = 1e13
+
+#: Steps with the column norms alone before a sketch is made.
+_PLAIN_STEPS = 80
+
+_SKETCHED_STEPS = 60
+
+#: What may be left of the probe when columns are independent.
+_PROBE_LEFT = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """An exact solution, what was gathered of the rows (no summaries), and how it went."""
+
+    solution: Solution
+    gathered: Gathered
+    reason: str
+
+
+class Refinement:
+    """Refines to the exact solution of one regression."""
+
+    def __init__(
+        self, source: Source, partitioning: Partitioning, fit_intercept: bool, engine: Engine, seed: int
+    ) -> None:
+        self._source, self._partitioning, self._engine = source, partitioning, engine
+        self._intercept, self._seed = fit_intercept, seed
+        self._columns = int(fit_intercept) + len(source.feature_names)
+        self._targets = len(source.target_names)
+        self._rows = Rows(source, partitioning, fit_intercept, engine)
+
+    def dense(self) -> Refined | None:
+        """Precondition by a sketch; None when its columns are as good as dependent."""
+        return self._sketched(_DENSE_SKETCH, None, ())
+
+    def sparse(self) -> Refined | None:
+        """Precondition by column norms, and by a sketch if that is not enough; None when columns are dependent.
+
+        A random probe rides along: its target is zero and so is its solution, unless columns are dependent. What is
+        left of it at the end therefore shows dependence, and slow convergence, which the targets need not show.
+        """
+        zeros = np.zeros((self._columns, self._targets + 1))
+        first = self._rows.multiply(zeros, with_targets=True, with_scales=True)
+        conditioner = DiagonalConditioner(first.scales, self._intercept)
+        aliased = tuple(
+            Alias(name, ()) for name, zero in zip(self._feature_columns(), conditioner.zero, strict=True) if zero
+        )
+        probe = np.random.default_rng(self._seed).standard_normal((self._columns, 1)) * ~conditioner.zero[:, None]
+        start = np.hstack([zeros[:, :-1], conditioner.divide(probe)])
+        refined = iterate(self._rows, conditioner, start, _PLAIN_STEPS, riders=1)
+        left = conditioner.multiply(refined.coefficients[:, -1:])
+        coefficients = refined.coefficients[:, :-1]
+        if refined.converged and np.linalg.norm(left) <= _PROBE_LEFT * np.linalg.norm(probe):
+            how = f"column norms and {self._rows.passes} passes over the stored entries led to rounding"
+            solution = self._solution(refined, coefficients, aliased, float("nan"), None, first)
+            return Refined(solution, _as_gathered(first), how)
+        return self._sketched(_SPARSE_SKETCH, coefficients, aliased, first)
+
+    def _feature_columns(self) -> tuple[str, ...]:
+        from partsketch.summarise import INTERCEPT
+
+        return ((INTERCEPT,) if self._intercept else ()) + self._source.feature_names
+
+    def _sketched(
+        self, rows_per_column: int, start: FloatArray | None, aliased: tuple[Alias, ...], first: Products | None = None
+    ) -> Refined | None:
+        from partsketch.blas import triangular_factor
+
+        size = rows_per_column * self._columns
+        specification = SketchSpecification("sparse_sign", size, self._seed, _SPARSITY)
+        request = SummaryRequest(specification, self._partitioning, self._intercept)
+        gathered = gather(self._source, request, self._engine)
+        factor = triangular_factor(gathered.summaries[0].matrix)
+        conditioner = TriangularConditioner(np.asfortranarray(factor[: self._columns, : self._columns]))
+        if not conditioner.condition <= LARGEST_CONDITION:
+            return None
+        if start is None:
+            start = conditioner.divide(factor[: self._columns, self._columns :])
+        refined = iterate(self._rows, conditioner, start, _SKETCHED_STEPS)
+        if not refined.converged:
+            return None
+        first = first or self._rows.multiply(np.zeros((self._columns, self._targets)), with_targets=True)
+        # The inverse of a sketched Gram matrix is too large by this factor on average.
+        shrink = np.sqrt((size - self._columns - 1) / size)
+        inverse = conditioner.divide(np.eye(self._columns)) * shrink
+        solution = self._solution(refined, refined.coefficients, aliased, conditioner.condition, inverse, first)
+        how = (
+            f"a sparse sign sketch of {size} rows made the columns almost orthogonal, and {self._rows.passes} passes "
+            f"led to rounding; standard errors come from the sketch and are known to about "
+            f"{100 / np.sqrt(2 * (size - self._columns)):.1f}%"
+        )
+        return Refined(solution, _as_gathered(first), how)
+
+    def _solution(
+        self,
+        refined: Iterated,
+        coefficients: FloatArray,
+        aliased: tuple[Alias, ...],
+        condition: float,
+        inverse_root: FloatArray | None,
+        first: Products,
+    ) -> Solution:
+        return Solution(
+            coefficients=coefficients,
+            residual_sums=refined.residual_sums[: self._targets],
+            rank=self._columns - len(aliased),
+            condition=condition,
+            tolerance=1.0 / LARGEST_CONDITION,
+            aliased=aliased,
+            inverse_root=inverse_root,
+            inverse_is_estimated=True,
+            total_sums=self._total_sums(first),
+            row_count=first.whole.row_count,
+        )
+
+    def _total_sums(self, first: Products) -> FloatArray:
+        """Return the sums of squares of the targets, around their means with an intercept; `first` has residuals Y."""
+        squares = first.residual_sums[: self._targets]
+        if not self._intercept:
+            return squares
+        weight = first.whole.weight_sum
+        means = first.gradients[0, : self._targets] / weight
+        if (weight * means**2 < 100 * (squares - weight * means**2)).all():
+            return np.asarray(squares - weight * means**2)
+        # Far from zero the difference would have lost its digits: one more pass around the means.
+        around = np.zeros((self._columns, self._targets))
+        around[0] = means
+        products = self._rows.multiply(around, with_targets=True)
+        return np.asarray(products.residual_sums - products.gradients[0] ** 2 / weight)
+
+
+def _as_gathered(products: Products) -> Gathered:
+    whole = products.whole
+    return Gathered(
+        summaries=(),
+        names=("all",),
+        row_counts=(whole.row_count,),
+        weight_sums=(whole.weight_sum,),
+        target_range=whole.target_range,
+        rows_dropped=products.rows_dropped,
+    )

@@ -1,0 +1,168 @@
+"""Compiled passes: residuals of given coefficients and their products with the columns, each row read once.
+
+Rows are taken strictly in order and sums are emptied into totals after a fixed number of rows, so the bits depend on
+the rows alone, not on how they were cut into blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+#: Rows whose products are summed before they are added to the total: short sums keep rounding small.
+DENSE_RUN = 256
+SPARSE_RUN = 8192
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile, keeping the order of all sums; a product may be rounded together with the sum it is added to."""
+    options = {"cache": True, "nogil": True, "error_model": "numpy"}
+    return njit(fastmath={"contract"}, **options)(function)  # type: ignore[no-any-return]
+
+
+def _compiled_dot(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile with dot products summed in the order that suits the processor; it is the same for every row."""
+    options = {"cache": True, "nogil": True, "error_model": "numpy"}
+    return njit(fastmath={"contract", "reassoc"}, **options)(function)  # type: ignore[no-any-return]
+
+
+@_compiled_dot
+def _residuals(features: Any, targets: Any, coefficients: Any, intercept: int, out: Any) -> None:
+    """Write y − [1 x] b for every row and target."""
+    for row in range(features.shape[0]):
+        values = features[row]
+        for target in range(coefficients.shape[0]):
+            b = coefficients[target]
+            total = 0.0
+            for column in range(values.shape[0]):
+                total += values[column] * b[column + intercept]
+            out[row, target] = targets[row, target] - (total + intercept * b[0])
+
+
+@_compiled
+def add_dense(
+    features: Any, targets: Any, weights: Any, coefficients: Any, intercept: int, state: Any, partial: Any, total: Any
+) -> None:
+    """Add Aᵀ W (y − A b), and the weighted residual sums of squares in a last column, to `partial` and `total`.
+
+    `coefficients` and the sums have one row per target; `state` holds the number of rows in `partial`. Empty `weights`
+    mean that every row counts once.
+    """
+    rows, width = features.shape
+    count = coefficients.shape[0]
+    residuals = np.empty((min(rows, DENSE_RUN), count))
+    begin = 0
+    while begin < rows:
+        end = min(rows, begin + DENSE_RUN - state[0])
+        here = features[begin:end]
+        _residuals(here, targets[begin:end], coefficients, intercept, residuals)
+        for target in range(count):
+            sums = partial[target]
+            for row in range(end - begin):
+                residual = residuals[row, target]
+                product = residual if weights.size == 0 else residual * weights[begin + row]
+                values = here[row]
+                if intercept:
+                    sums[0] += product
+                for column in range(width):
+                    sums[column + intercept] += product * values[column]
+                sums[width + intercept] += product * residual
+        state[0] += end - begin
+        begin = end
+        if state[0] == DENSE_RUN:
+            flush(state, partial, total)
+
+
+@_compiled
+def add_sparse(
+    data: Any,
+    indices: Any,
+    pointers: Any,
+    targets: Any,
+    weights: Any,
+    coefficients: Any,
+    intercept: int,
+    state: Any,
+    partial: Any,
+    total: Any,
+) -> None:
+    """Do the same for compressed rows and two targets; sums have one row per column, the residual sums last.
+
+    Indices are unsigned in here: signed ones could count from the end, and looking whether they do takes half the time.
+    """
+    last = partial.shape[0] - 1
+    first, one, even = np.uint64(intercept), np.uint64(1), np.uint64(2**64 - 2)
+    for row in range(pointers.shape[0] - 1):
+        begin, end = np.uint64(pointers[row]), np.uint64(pointers[row + 1])
+        paired = begin + ((end - begin) & even)
+        sum_0 = sum_1 = other_0 = other_1 = 0.0
+        entry = begin
+        while entry < paired:
+            column, value = np.uint64(indices[entry]) + first, data[entry]
+            sum_0 += value * coefficients[column, 0]
+            sum_1 += value * coefficients[column, 1]
+            column, value = np.uint64(indices[entry + one]) + first, data[entry + one]
+            other_0 += value * coefficients[column, 0]
+            other_1 += value * coefficients[column, 1]
+            entry += one + one
+        if entry < end:
+            column, value = np.uint64(indices[entry]) + first, data[entry]
+            sum_0 += value * coefficients[column, 0]
+            sum_1 += value * coefficients[column, 1]
+        residual_0 = targets[row, 0] - (sum_0 + other_0)
+        residual_1 = targets[row, 1] - (sum_1 + other_1)
+        if intercept:
+            residual_0 -= coefficients[0, 0]
+            residual_1 -= coefficients[0, 1]
+        weight = 1.0 if weights.size == 0 else weights[row]
+        partial[last, 0] += weight * residual_0 * residual_0
+        partial[last, 1] += weight * residual_1 * residual_1
+        residual_0 *= weight
+        residual_1 *= weight
+        if intercept:
+            partial[0, 0] += residual_0
+            partial[0, 1] += residual_1
+        entry = begin
+        while entry < end:
+            column, value = np.uint64(indices[entry]) + first, data[entry]
+            partial[column, 0] += value * residual_0
+            partial[column, 1] += value * residual_1
+            entry += one
+        state[0] += 1
+        if state[0] == SPARSE_RUN:
+            flush(state, partial, total)
+
+
+@_compiled
+def add_sparse_scales(data: Any, indices: Any, pointers: Any, weights: Any, intercept: int, scales: Any) -> None:
+    """Add the weighted sums (first column) and sums of squares (second) of every column."""
+    for row in range(pointers.shape[0] - 1):
+        weight = 1.0 if weights.size == 0 else weights[row]
+        if intercept:
+            scales[0, 0] += weight
+            scales[0, 1] += weight
+        for entry in range(pointers[row], pointers[row + 1]):
+            column = indices[entry] + intercept
+            scales[column, 0] += weight * data[entry]
+            scales[column, 1] += weight * data[entry] * data[entry]
+
+
+@_compiled
+def add_weights(weights: Any, total: float) -> float:
+    """Add weights one by one: the sum of a block would depend on where it begins."""
+    for weight in weights:
+        total += weight
+    return total
+
+
+@_compiled
+def flush(state: Any, partial: Any, total: Any) -> None:
+    """Empty the partial sums into the total."""
+    for i in range(partial.shape[0]):
+        for j in range(partial.shape[1]):
+            total[i, j] += partial[i, j]
+            partial[i, j] = 0.0
+    state[0] = 0
