@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from os import fspath
 from typing import Any, Self
 
@@ -11,11 +12,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from partsketch.batches import Batches, add_batch, check_batches
 from partsketch.engines.base import using_engine
-from partsketch.errors import PartsketchWarning
+from partsketch.errors import InputError, PartsketchWarning
 from partsketch.estimator_inputs import open_collection, split_partition_column, target_names
-from partsketch.fitting import fit_source
-from partsketch.options import RESERVED_PARTITIONS, FitOptions, seed_from
+from partsketch.fitting import Fit, fit_source
+from partsketch.options import AUTO, RESERVED_PARTITIONS, FitOptions, seed_from
 from partsketch.planner.limits import limits_from
 from partsketch.report.summary_table import FitSummary
 from partsketch.sources.arrays import array_source
@@ -170,7 +172,59 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         SketchedRegression
             The fitted estimator.
         """
-        options = FitOptions(
+        options = self._options()
+        with using_engine(self.engine, X) as engine:
+            source = self._open(X, y, sample_weight, options.partition_column, engine)
+            fit = fit_source(source, options, engine)
+        self._batches = None
+        if fit.gathered is not None and fit.summaries and source.row_count is not None:
+            self._batches = Batches(fit.gathered, source.row_count, options.seed)
+        return self._keep(fit, np.ndim(y) == 1)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, new_partition: bool = True) -> Self:
+        """Add a batch of rows to what has been fitted before, and fit again without looking at earlier rows.
+
+        With "average", "partition" and "stack" each batch is a partition; `n_partitions` is not used. A single fit
+        with the same partitions gives the same summaries, bit by bit. With "exact" the factor of all rows is kept: the
+        result is that of a single fit up to rounding. Goes on after `fit` too.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Features of the batch.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets of the batch.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, not negative.
+        new_partition : bool, default=True
+            Whether the batch is a partition of its own; otherwise it adds to the last one.
+
+        Returns
+        -------
+        SketchedRegression
+            The fitted estimator.
+        """
+        options, started = self._options(), hasattr(self, "model_")
+        if options.method == AUTO:
+            # A factor keeps everything, so a fit that may go on in any way begins with it.
+            options = replace(options, method=self.model_.method if started else "exact")
+        check_batches(options)
+        before = self._batches if started else None
+        if started and before is None:
+            raise InputError("The fit before was refined without a factor, and cannot go on: fit with route='factor'.")
+        if started and self.model_.method != options.method:
+            raise InputError(f"method={options.method!r} cannot go on from {self.model_.method!r}: fit anew.")
+        with using_engine(self.engine, X) as engine:
+            source = self._open(X, y, sample_weight, None, engine, reset=not started)
+            if started and source.target_names != self.model_.target_names:
+                raise InputError(
+                    f"This batch has the targets {source.target_names}, those before had {self.model_.target_names}."
+                )
+            fit, self._batches = add_batch(before, source, options, engine, new_partition)
+        return self._keep(fit, np.ndim(y) == 1)
+
+    def _options(self) -> FitOptions:
+        return FitOptions(
             method=self.method,
             n_partitions=self.n_partitions,
             partition_by=self.partition_by,
@@ -189,14 +243,12 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
             limits=None if self.limits is None else limits_from(self.limits),
             route=self.route,
         )
-        with using_engine(self.engine, X) as engine:
-            source = self._open(X, y, sample_weight, options.partition_column, engine)
-            fit = fit_source(source, options, engine)
+
+    def _keep(self, fit: Fit, single: bool) -> Self:
         self.model_ = fit.model
         self.summaries_ = fit.summaries
         self.rank_ = fit.model.record.rank
         self.sketch_size_ = fit.model.record.sketch_size
-        single = np.ndim(y) == 1
         self.coef_ = fit.model.coefficients[:, 0] if single else fit.model.coefficients.T
         # Without an intercept a plain 0.0, whatever the number of targets: scikit-learn's convention.
         several = self.fit_intercept and not single
@@ -205,10 +257,12 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         parts = np.swapaxes(fit.model.partition_coefficients, 1, 2)
         self.partition_coef_ = parts[:, 0] if single else parts
         for sentence in fit.model.record.warnings:
-            warnings.warn(sentence, PartsketchWarning, stacklevel=2)
+            warnings.warn(sentence, PartsketchWarning, stacklevel=3)
         return self
 
-    def _open(self, X: Any, y: Any, sample_weight: Any, partition_column: str | None, engine: Any) -> Source:
+    def _open(
+        self, X: Any, y: Any, sample_weight: Any, partition_column: str | None, engine: Any, reset: bool = True
+    ) -> Source:
         """Check the data by scikit-learn's rules and return them as a source."""
         if cluster_of(X) is not None:
             source = open_collection(X, y, sample_weight, partition_column, engine)
@@ -224,10 +278,11 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self,
             X,
             y,
+            reset=reset,
             accept_sparse=("csr", "csc"),
             dtype="numeric",
             ensure_all_finite=False,
-            ensure_min_samples=2,
+            ensure_min_samples=2 if reset else 1,
             multi_output=True,
             y_numeric=True,
         )

@@ -17,6 +17,7 @@ from partsketch.gathering import Gathered, gather, guided
 from partsketch.model import Model
 from partsketch.options import AUTO, METHODS, FitOptions
 from partsketch.partitions import Partitioning, check_partition_sizes, make_partitioning, single_partition
+from partsketch.record import PartitionLeftOut
 from partsketch.recording import Circumstances, build_model, plain_options
 from partsketch.refinement.exact import Refined
 from partsketch.refinement.routes import FACTOR_ROUTE, refine_if_quicker
@@ -37,6 +38,7 @@ class Fit:
     model: Model
     summaries: tuple[Summary, ...]
     combination: Combination
+    gathered: Gathered | None = None
 
 
 def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
@@ -47,13 +49,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
 
         options, chosen = choose_options(source, options, engine.name)
     method = METHODS[options.method]
-    features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
-    if not features:
-        raise InputError("There is nothing to fit: no features and no intercept.")
-    if options.fit_intercept and INTERCEPT in source.feature_names + source.target_names:
-        raise InputError(f"A column is called {INTERCEPT!r}, which names the intercept: rename it.")
-    if not source.target_names:
-        raise InputError("There is nothing to fit: no target.")
+    features = estimated_columns(source, options)
     unreadable = getattr(source, "unreadable", ())
     source, partitioning, left_out = _partition(source, options)
     _check_count(partitioning.count, len(unreadable), options)
@@ -95,33 +91,63 @@ def fit_source(source: Source, options: FitOptions, engine: Engine) -> Fit:
             with _checkpoint(source, request, options) as checkpoint:
                 gathered = gather(source, request, engine, options.tolerance, checkpoint)
         _check_rows(gathered, options, len(features))
-        regression = Regression(
-            features, source.target_names, int(options.fit_intercept), float(options.alpha), options.averaging
-        )
-        if refined is not None:
-            combination = combine_solution(refined.solution)
-        else:
-            combination = combine_summaries(method, gathered.summaries, regression)
-        names = gathered.names
-        if not method.by_partition:
-            count = len(gathered.summaries)
-            names = tuple(f"sketch {number}" for number in range(count)) if method.sketched else ("all",)
-        circumstances = Circumstances(
-            options=plain_options(options, engine.name),
-            seed=options.seed,
-            names=names,
-            row_count=sum(gathered.row_counts),
-            weight_sum=sum(gathered.weight_sums),
-            rows_dropped=gathered.rows_dropped,
-            rows_left_out=left_out,
-            reasons={**reasons, **chosen},
-            warnings=(*warnings, *constant_target_warnings(gathered.target_range, source.target_names)),
-            data=source.description,
-            encoding=source.encoding,
-            partitions_left_out=(*unreadable, *gathered.left_out),
-        )
-        model = build_model(options.method, gathered.summaries, combination, regression, circumstances)
-    return Fit(model, gathered.summaries, combination)
+        circumstances = ({**reasons, **chosen}, tuple(warnings), left_out, unreadable)
+        return finish_fit(source, options, engine.name, gathered, refined, *circumstances)
+
+
+def estimated_columns(source: Source, options: FitOptions) -> tuple[str, ...]:
+    """Return the names of the columns to estimate, the intercept first, or say why there are none."""
+    features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
+    if not features:
+        raise InputError("There is nothing to fit: no features and no intercept.")
+    if options.fit_intercept and INTERCEPT in source.feature_names + source.target_names:
+        raise InputError(f"A column is called {INTERCEPT!r}, which names the intercept: rename it.")
+    if not source.target_names:
+        raise InputError("There is nothing to fit: no target.")
+    return features
+
+
+def finish_fit(
+    source: Source,
+    options: FitOptions,
+    engine_name: str,
+    gathered: Gathered,
+    refined: Refined | None,
+    reasons: dict[str, str],
+    warnings: tuple[str, ...] = (),
+    rows_left_out: int = 0,
+    unreadable: tuple[PartitionLeftOut, ...] = (),
+) -> Fit:
+    """Solve what was gathered of the rows of a source, or take the refined solution, and write the record."""
+    method = METHODS[options.method]
+    features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
+    regression = Regression(
+        features, source.target_names, int(options.fit_intercept), float(options.alpha), options.averaging
+    )
+    if refined is not None:
+        combination = combine_solution(refined.solution)
+    else:
+        combination = combine_summaries(method, gathered.summaries, regression)
+    names = gathered.names
+    if not method.by_partition:
+        count = len(gathered.summaries)
+        names = tuple(f"sketch {number}" for number in range(count)) if method.sketched else ("all",)
+    circumstances = Circumstances(
+        options=plain_options(options, engine_name),
+        seed=options.seed,
+        names=names,
+        row_count=sum(gathered.row_counts),
+        weight_sum=sum(gathered.weight_sums),
+        rows_dropped=gathered.rows_dropped,
+        rows_left_out=rows_left_out,
+        reasons=reasons,
+        warnings=(*warnings, *constant_target_warnings(gathered.target_range, source.target_names)),
+        data=source.description,
+        encoding=source.encoding,
+        partitions_left_out=(*unreadable, *gathered.left_out),
+    )
+    model = build_model(options.method, gathered.summaries, combination, regression, circumstances)
+    return Fit(model, gathered.summaries, combination, gathered)
 
 
 def choose_sketch_size(

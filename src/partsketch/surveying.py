@@ -16,6 +16,7 @@ from partsketch.blas import one_thread_each
 from partsketch.certificate import Certificate
 from partsketch.combination import Combination, Regression
 from partsketch.errors import InputError
+from partsketch.inference import exact_rows
 from partsketch.options import METHODS
 from partsketch.outlook import LossPoint, Outlook, Settled, TargetOutlook
 from partsketch.summary import Summary
@@ -101,7 +102,7 @@ def _survey(
     known = _is_affordable(method, summaries, regression)
     divergences, why_not = _divergences(kind.by_partition, kind.sketched, known, summaries, regression)
     size = summaries[0].matrix.shape[0] if kind.sketched else max(4 * columns, columns + 16)
-    rows = sum(summary.row_count for summary in summaries) if kind.by_partition else summaries[0].row_count
+    rows = sum(summary.row_count for summary in summaries) if kind.by_partition else exact_rows(combination, summaries)
     targets = []
     for target, certificate in zip(regression.targets, certificates, strict=True):
         if certificate.noise_variance is None or certificate.minimal_loss is None:

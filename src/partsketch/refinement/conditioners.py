@@ -12,6 +12,9 @@ FloatArray = NDArray[np.float64]
 #: Part of its norm below which what is left of a column after centring counts as rounding.
 _NOTHING_LEFT = 1e-7
 
+#: Enough for a condition number to a few percent, or a third where many singular values are close to the smallest.
+_POWER_STEPS = 8
+
 
 class Conditioner(Protocol):
     """Divides by R and by Rᵀ."""
@@ -28,19 +31,32 @@ class Conditioner(Protocol):
         ...
 
 
+def _condition(factor: FloatArray) -> float:
+    """Estimate the condition number of a triangular matrix by power steps, forwards and backwards."""
+    from scipy.linalg import solve_triangular
+
+    if not np.abs(np.diagonal(factor)).min() > 0:
+        return float(np.inf)
+    largest = smallest = np.random.default_rng(0).standard_normal(factor.shape[0])
+    growth = decay = 0.0
+    with np.errstate(all="ignore"):
+        for _ in range(_POWER_STEPS):
+            largest = factor.T @ (factor @ (largest / np.linalg.norm(largest)))
+            growth = float(np.linalg.norm(largest))
+            smallest = solve_triangular(factor, smallest / np.linalg.norm(smallest), trans="T", check_finite=False)
+            smallest = solve_triangular(factor, smallest, check_finite=False)
+            decay = float(np.linalg.norm(smallest))
+        condition = np.sqrt(growth * decay)
+    return float(condition) if np.isfinite(condition) else float(np.inf)
+
+
 class TriangularConditioner:
     """The factor of a sketch of the rows."""
 
     def __init__(self, factor: FloatArray) -> None:
-        from scipy.linalg import lapack
-
-        norms = np.linalg.norm(factor, axis=0)
         self.factor = factor
-        if not norms.min() > 0:
-            self.condition = np.inf
-            return
-        reciprocal, _ = lapack.dtrcon(np.asfortranarray(factor / norms))
-        self.condition = 1.0 / reciprocal if reciprocal > 0 else np.inf
+        norms = np.linalg.norm(factor, axis=0)
+        self.condition = _condition(factor / norms) if norms.min() > 0 else np.inf
 
     def divide(self, vectors: FloatArray) -> FloatArray:
         """Return R⁻¹ V."""
