@@ -50,17 +50,14 @@ def check_batches(options: FitOptions) -> None:
         )
     if options.partition_by != "order":
         raise InputError(
-            f"partial_fit makes partitions of batches: use partition_by='order', or fit with {_asked(options)}."
+            f"partial_fit makes partitions of batches, and partition_by={options.partition_by!r} asks for others: use "
+            "partition_by='order', or fit."
         )
     if options.remainder != "spread" or options.route == "iterate" or options.checkpoint is not None:
         raise InputError("partial_fit goes with remainder='spread', no checkpoint, and any route but 'iterate'.")
     sketch = get_sketch(options.sketch)
     if method.sketched and sketch.first_pass(SketchSpecification(options.sketch, 2, 0), 1) is not None:
         raise InputError(f"sketch={options.sketch!r} reads the rows twice: partial_fit has each batch once.")
-
-
-def _asked(options: FitOptions) -> str:
-    return f"partition_by={options.partition_by!r}"
 
 
 def add_batch(
@@ -76,12 +73,11 @@ def add_batch(
     extends = count > 0 and (not method.by_partition or not new_partition)
     reasons = {
         "method": f"method={options.method!r} was asked for: {method.description}",
-        "batches": "rows came in batches, "
-        + (
-            "each a partition of its own unless it was to add to the last" if method.by_partition else "merged in order"
-        ),
+        "batches": "rows came in batches"
+        + (", each a partition of its own unless it was to add to the last" if method.by_partition else ""),
     }
-    specification, warnings = SketchSpecification("triangular"), ()
+    specification = SketchSpecification("triangular")
+    warnings: tuple[str, ...] = ()
     if method.sketched:
         if before is None:
             asked, known = options.sketch_size, source.row_count

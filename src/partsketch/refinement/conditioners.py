@@ -37,14 +37,16 @@ def _condition(factor: FloatArray) -> float:
 
     if not np.abs(np.diagonal(factor)).min() > 0:
         return float(np.inf)
-    largest = smallest = np.random.default_rng(0).standard_normal(factor.shape[0])
+    largest: FloatArray = np.random.default_rng(0).standard_normal(factor.shape[0])
+    smallest = largest
     growth = decay = 0.0
     with np.errstate(all="ignore"):
         for _ in range(_POWER_STEPS):
             largest = factor.T @ (factor @ (largest / np.linalg.norm(largest)))
             growth = float(np.linalg.norm(largest))
-            smallest = solve_triangular(factor, smallest / np.linalg.norm(smallest), trans="T", check_finite=False)
-            smallest = solve_triangular(factor, smallest, check_finite=False)
+            unit = smallest / np.linalg.norm(smallest)
+            halfway = solve_triangular(factor, unit, trans="T", check_finite=False)
+            smallest = np.asarray(solve_triangular(factor, halfway, check_finite=False))
             decay = float(np.linalg.norm(smallest))
         condition = np.sqrt(growth * decay)
     return float(condition) if np.isfinite(condition) else float(np.inf)
