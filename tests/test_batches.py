@@ -99,7 +99,6 @@ def test_several_targets_and_sparse_batches() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "whole"}, "makes every sketch of all rows"),
         ({"method": "stack", "partition_by": "shuffle"}, "makes partitions of batches"),
         ({"method": "stack", "remainder": "drop"}, "goes with remainder='spread'"),
         ({"method": "exact", "route": "iterate"}, "any route but 'iterate'"),
@@ -108,6 +107,14 @@ def test_several_targets_and_sparse_batches() -> None:
 def test_what_cannot_go_on_is_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         SketchedRegression(**options).partial_fit(*problem(100))
+
+
+def test_sketches_of_the_whole_have_no_partial_fit() -> None:
+    model = SketchedRegression("whole")
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError) as caught:
+        _ = model.partial_fit
+    assert "makes every sketch of all rows" in str(caught.value.__cause__)
 
 
 def test_bad_batches_are_refused_and_change_nothing() -> None:
@@ -124,7 +131,7 @@ def test_bad_batches_are_refused_and_change_nothing() -> None:
     bad[7, 1] = np.nan
     with pytest.raises(InputError, match="row 107"):
         model.partial_fit(bad, y[100:])
-    with pytest.raises(InputError, match="All sample weights of this batch are zero"):
+    with pytest.raises(ValueError, match="at least one non-zero number"):
         model.partial_fit(X[100:], y[100:], np.zeros(100))
     model.set_params(method="partition")
     with pytest.raises(InputError, match="cannot go on from 'stack'"):

@@ -43,11 +43,6 @@ class Batches:
 def check_batches(options: FitOptions) -> None:
     """Refuse options with which a fit cannot go on."""
     method = METHODS[options.method]
-    if method.sketched and not method.by_partition:
-        raise InputError(
-            f"method={options.method!r} makes every sketch of all rows, which come one batch at a time here: use "
-            "'exact', 'average', 'partition' or 'stack', or fit."
-        )
     if options.partition_by != "order":
         raise InputError(
             f"partial_fit makes partitions of batches, and partition_by={options.partition_by!r} asks for others: use "
@@ -105,8 +100,6 @@ def add_batch(
     )
     with one_thread_each():
         batch = gather(rows, request, engine)
-        if sum(batch.weight_sums) <= 0:
-            raise InputError("All sample weights of this batch are zero: leave it out.")
         merged = _merged(None if before is None else before.gathered, batch, names, extends)
         fit = finish_fit(rows, options, engine.name, merged, None, reasons, warnings)
     return fit, Batches(merged, rows.row_count, options.seed)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from partsketch.batches import Batches, add_batch, check_batches
@@ -24,6 +25,20 @@ from partsketch.sources.arrays import array_source
 from partsketch.sources.base import Source
 from partsketch.sources.chunked import cluster_of
 from partsketch.sources.labelled import LabelledSource
+
+
+def _takes_batches(estimator: SketchedRegression) -> bool:
+    if estimator.method == "whole":
+        raise AttributeError(
+            "method='whole' makes every sketch of all rows, which come in batches in partial_fit: use 'exact', "
+            "'average', 'partition' or 'stack', or fit."
+        )
+    return True
+
+
+def _is_vector(y: Any) -> bool:
+    """Tell whether targets are given as a vector; collections on a cluster know it without being computed."""
+    return int(y.ndim if hasattr(y, "ndim") else np.asarray(y).ndim) == 1
 
 
 class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -179,8 +194,9 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._batches = None
         if fit.gathered is not None and fit.summaries and source.row_count is not None:
             self._batches = Batches(fit.gathered, source.row_count, options.seed)
-        return self._keep(fit, np.ndim(y) == 1)
+        return self._keep(fit, _is_vector(y))
 
+    @available_if(_takes_batches)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, new_partition: bool = True) -> Self:
         """Add a batch of rows to what has been fitted before, and fit again without looking at earlier rows.
 
@@ -221,7 +237,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
                     f"This batch has the targets {source.target_names}, those before had {self.model_.target_names}."
                 )
             fit, self._batches = add_batch(before, source, options, engine, new_partition)
-        return self._keep(fit, np.ndim(y) == 1)
+        return self._keep(fit, _is_vector(y))
 
     def _options(self) -> FitOptions:
         return FitOptions(

@@ -37,7 +37,7 @@ def _condition(factor: FloatArray) -> float:
 
     if not np.abs(np.diagonal(factor)).min() > 0:
         return float(np.inf)
-    largest: FloatArray = np.random.default_rng(0).standard_normal(factor.shape[0])
+    largest: FloatArray = np.asarray(np.random.default_rng(0).standard_normal(factor.shape[0]))
     smallest = largest
     growth = decay = 0.0
     with np.errstate(all="ignore"):
@@ -57,8 +57,10 @@ class TriangularConditioner:
 
     def __init__(self, factor: FloatArray) -> None:
         self.factor = factor
-        norms = np.linalg.norm(factor, axis=0)
-        self.condition = _condition(factor / norms) if norms.min() > 0 else np.inf
+        with np.errstate(over="ignore"):
+            norms = np.linalg.norm(factor, axis=0)
+        usable = norms.min() > 0 and np.isfinite(norms).all()
+        self.condition = _condition(factor / norms) if usable else float(np.inf)
 
     def divide(self, vectors: FloatArray) -> FloatArray:
         """Return R⁻¹ V."""

@@ -34,6 +34,9 @@ _PLAIN_STEPS = 80
 
 _SKETCHED_STEPS = 60
 
+#: Sums of squares beyond which products overflow; the factor knows what to say of such columns.
+_LARGEST_SQUARES = 1e150
+
 #: What may be left of the probe when columns are independent.
 _PROBE_LEFT = 1e-6
 
@@ -71,6 +74,8 @@ class Refinement:
         """
         zeros = np.zeros((self._columns, self._targets + 1))
         first = self._rows.multiply(zeros, with_targets=True, with_scales=True)
+        if not first.scales.max() < _LARGEST_SQUARES:
+            return None
         conditioner = DiagonalConditioner(first.scales, self._intercept)
         aliased = tuple(
             Alias(name, ()) for name, zero in zip(self._feature_columns(), conditioner.zero, strict=True) if zero
