@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -40,7 +42,7 @@ def test_exact_batches_of_any_size_equal_one_fit_up_to_rounding(sizes: list[int]
 @pytest.mark.parametrize("sketch", ["gaussian", "sparse_sign", "srht"])
 def test_batches_are_the_partitions_of_a_single_fit_bit_by_bit(method: str, sketch: str) -> None:
     X, y = problem(300)
-    options = {"sketch": sketch, "sketch_size": 24, "random_state": 7}
+    options: dict[str, Any] = {"sketch": sketch, "sketch_size": 24, "random_state": 7}
     whole = SketchedRegression(method, n_partitions=3, **options).fit(X, y)
     batched = SketchedRegression(method, **options)
     for start in (0, 100, 200):
@@ -56,7 +58,7 @@ def test_batches_are_the_partitions_of_a_single_fit_bit_by_bit(method: str, sket
 @pytest.mark.parametrize("sketch", ["gaussian", "sparse_sign", "count_sketch"])
 def test_a_batch_may_add_to_the_last_partition(sketch: str) -> None:
     X, y = problem(300)
-    options = {"sketch": sketch, "sketch_size": 40, "random_state": 7}
+    options: dict[str, Any] = {"sketch": sketch, "sketch_size": 40, "random_state": 7}
     whole = SketchedRegression("stack", n_partitions=2, **options).fit(X, y)
     batched = SketchedRegression("stack", **options).partial_fit(X[:150], y[:150])
     batched.partial_fit(X[150:200], y[150:200])
@@ -104,7 +106,7 @@ def test_several_targets_and_sparse_batches() -> None:
         ({"method": "exact", "route": "iterate"}, "any route but 'iterate'"),
     ],
 )
-def test_what_cannot_go_on_is_refused(options: dict[str, str], message: str) -> None:
+def test_what_cannot_go_on_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         SketchedRegression(**options).partial_fit(*problem(100))
 

@@ -98,7 +98,7 @@ def infer(
     """Return what is known of the coefficients of target `number`."""
     features, target, free_columns = regression.features, regression.targets[number], regression.free_columns
     weights = combination.weights[:, number]
-    estimated = METHODS[method].sketched or combination.solutions[0].inverse_is_estimated
+    estimated = METHODS[method].sketched or combination.solutions[0].inverse == "estimated"
     spread: CoefficientCovariance | None = None
     if method in ("average", "partition") and len(combination.solutions) > 1:
         fits = np.stack([solution.coefficients[:, number] for solution in combination.solutions])
@@ -145,7 +145,7 @@ def _exact_covariance(combination: Combination, row_count: int, number: int) -> 
     if freedom <= 0:
         raise InputError(f"{row_count} rows leave no degrees of freedom after rank {solution.rank}.")
     variance = float(solution.residual_sums[number]) / freedom
-    if solution.inverse_root is None:
+    if solution.inverse == "unknown":
         raise InputError("Refinement without a factor computes none; fit with route='factor' to have them.")
     inverse = solution.inverse_root @ solution.inverse_root.T
     return CoefficientCovariance(variance * inverse, float(freedom), variance)

@@ -37,10 +37,9 @@ class Solution:
     aliased
         Columns that others determine; empty at full rank.
     inverse_root
-        B with B Bᵀ = G⁻, the symmetric generalised inverse of the Gram matrix that belongs to these coefficients; None
-        when it was not computed.
-    inverse_is_estimated
-        Whether it comes from a sketch where the coefficients do not.
+        B with B Bᵀ = G⁻, the symmetric generalised inverse of the Gram matrix that belongs to these coefficients.
+    inverse
+        How well that is known: "exact", "estimated" from a sketch where the coefficients are not, or "unknown".
     total_sums
         Sums of squares of the targets (around their means, with an intercept), where there are no summaries to tell.
     row_count
@@ -53,8 +52,8 @@ class Solution:
     condition: float
     tolerance: float
     aliased: tuple[Alias, ...]
-    inverse_root: FloatArray | None
-    inverse_is_estimated: bool = False
+    inverse_root: FloatArray
+    inverse: str = "exact"
     total_sums: FloatArray | None = None
     row_count: int | None = None
 

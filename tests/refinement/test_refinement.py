@@ -40,7 +40,7 @@ def reference(X: FloatArray, y: FloatArray) -> FloatArray:
     return x.astype(float)
 
 
-def error(coefficients: FloatArray, truth: FloatArray) -> float:
+def error(coefficients: NDArray[Any], truth: FloatArray) -> float:
     return float(np.linalg.norm(coefficients - truth) / np.linalg.norm(truth))
 
 
@@ -101,6 +101,8 @@ def test_numbers_beside_the_coefficients_agree_with_the_factor() -> None:
     assert refined.record.row_count == factor.record.row_count
     assert refined.record.weight_sum == pytest.approx(factor.record.weight_sum, rel=1e-14)
     assert refined.record.rank == factor.record.rank == 41
+    assert factor.record.condition is not None
+    assert refined.record.condition is not None
     # Power steps find the smallest singular value from above.
     assert 0.5 * factor.record.condition < refined.record.condition < 1.2 * factor.record.condition
     ours, theirs = refined.inferences[0], factor.inferences[0]
@@ -108,6 +110,8 @@ def test_numbers_beside_the_coefficients_agree_with_the_factor() -> None:
     assert ours.is_estimated
     assert not theirs.is_estimated
     # Standard errors come from 328 sketch rows: √(1/(2·287)) = 4% each; forty of them, four such errors at most.
+    assert ours.standard_errors is not None
+    assert theirs.standard_errors is not None
     ratio = ours.standard_errors / theirs.standard_errors
     assert np.abs(ratio - 1).max() < 4 * 0.042
     assert np.abs(ratio.mean() - 1) < 0.05
@@ -140,7 +144,7 @@ def test_any_layout_several_targets_and_weights(convert: Any, fit_intercept: boo
     X = convert(X)
     Y = np.column_stack([y, 2 * y - 1, np.random.default_rng(2).normal(size=len(y))])
     weights = np.random.default_rng(3).integers(0, 3, len(y)).astype(float)
-    options = {"fit_intercept": fit_intercept, "random_state": 0}
+    options: dict[str, Any] = {"fit_intercept": fit_intercept, "random_state": 0}
     refined = SketchedRegression("exact", route="iterate", **options).fit(X, Y, weights)
     factor = SketchedRegression("exact", route="factor", **options).fit(X, Y, weights)
     np.testing.assert_allclose(refined.coef_, factor.coef_, rtol=1e-11, atol=1e-13)
@@ -170,7 +174,7 @@ def test_sparse_rows_on_which_lsqr_stalls(digits: float) -> None:
 
 def test_sparse_rows_that_need_no_sketch_and_say_how_to_get_intervals() -> None:
     rng = np.random.default_rng(0)
-    X = sparse.random_array((20_000, 100), density=0.03, rng=rng, format="csr")
+    X: Any = sparse.random_array((20_000, 100), density=0.03, rng=rng, format="csr")
     y = X @ rng.normal(size=100) + rng.normal(size=20_000) + 1e5
     model = SketchedRegression("exact", route="iterate").fit(X, y)
     factor = SketchedRegression("exact", route="factor").fit(X, y)
@@ -200,7 +204,7 @@ def test_dependent_columns_are_found_and_left_to_the_factor() -> None:
 
 def test_empty_columns_of_sparse_rows_are_named() -> None:
     rng = np.random.default_rng(0)
-    X = sparse.random_array((5000, 30), density=0.1, rng=rng, format="lil")
+    X: Any = sparse.random_array((5000, 30), density=0.1, rng=rng, format="lil")
     X[:, [4]] = 0.0
     X = sparse.csr_array(X)
     X.eliminate_zeros()

@@ -142,8 +142,8 @@ class Refinement:
             condition=condition,
             tolerance=1.0 / LARGEST_CONDITION,
             aliased=aliased,
-            inverse_root=inverse_root,
-            inverse_is_estimated=True,
+            inverse_root=np.empty((self._columns, 0)) if inverse_root is None else inverse_root,
+            inverse="unknown" if inverse_root is None else "estimated",
             total_sums=self._total_sums(first),
             row_count=first.whole.row_count,
         )
