@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 
-.PHONY: quickstart test check format bench clean
+.PHONY: quickstart test check format bench bench-quick clean
 
 $(BIN)/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'partsketch needs Python 3.11 or newer: make PYTHON=/path/to/python3.11')"
@@ -41,6 +41,10 @@ format: $(STAMPS)/dev
 
 bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks
+
+# Small sizes: tables are printed, the pages stay as they are.
+bench-quick: $(STAMPS)/bench
+	$(BIN)/python -m benchmarks --quick
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,7 +7,7 @@ import shlex
 import sys
 
 from benchmarks.runner import RESULTS, environment, results_folder, run
-from benchmarks.tables import generated_parts, write_readme
+from benchmarks.tables import generated_parts, write_pages
 from benchmarks.workloads import WORKLOADS
 
 
@@ -21,10 +21,10 @@ def main() -> None:
     run_parser = commands.add_parser("run", parents=[options], help="measure and save results as JSON")
     run_parser.add_argument("workload", nargs="*", metavar="workload", help=", ".join(WORKLOADS))
     commands.add_parser("planner", parents=[options], help="plan and fit many settings: are plans right?")
-    commands.add_parser("table", help="write the tables of benchmarks/README.md from the saved results")
+    commands.add_parser("table", help="write the pages with results from the saved ones")
     arguments = parser.parse_args()
     if arguments.step == "table":
-        write_readme(RESULTS)
+        write_pages(RESULTS)
         return
     if arguments.step == "planner":
         check_plans(arguments.quick)
@@ -40,7 +40,7 @@ def main() -> None:
             for name, part in generated_parts(results_folder(quick=True)).items():
                 print(f"\n## {name}\n{part}")
         else:
-            write_readme(RESULTS)
+            write_pages(RESULTS)
 
 
 def check_plans(quick: bool) -> None:

@@ -15,13 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.problem import DATA
+from benchmarks.verdicts import in_words
 from benchmarks.workloads import WORKLOADS
 from benchmarks.workloads.base import Case, Workload
 
 RESULTS = Path(__file__).resolve().parent / "results"
 QUICK_RESULTS = DATA / "quick-results"
 _ROOT = Path(__file__).resolve().parent.parent
-_PACKAGES = ("partsketch", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "pyarrow", "numba")
+_PACKAGES = (
+    *("partsketch", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "pyarrow", "numba", "statsmodels"),
+    *("dask", "dask-ml", "pyspark", "polars-ols", "h2o"),
+)
 _TIMEOUT_SECONDS = 900
 
 
@@ -107,7 +111,7 @@ def _measure(workload: str, case: str, contestant: str, quick: bool) -> dict[str
             # Only the kernel's signal 9 hints at memory; any other was sent by somebody.
             return f"ended by signal {-done.returncode}" + (" (out of memory?)" if done.returncode == -9 else "")
         lines = done.stderr.strip().splitlines()
-        return lines[-1][:200] if lines else f"ended with code {done.returncode}"
+        return in_words(lines[-1]) if lines else f"ended with code {done.returncode}"
     report: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return report
 

@@ -9,24 +9,30 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.quiet import BUSY_SHARE
+from benchmarks.series import growth_tables, plot_growth
 from benchmarks.workloads import WORKLOADS
 
-README = Path(__file__).resolve().parent / "README.md"
+_HERE = Path(__file__).resolve().parent
+PAGES = (_HERE / "README.md", _HERE.parent / "docs" / "benchmarks.md")
 
 #: Errors below this are the rounding of the last few of sixteen digits; a difference there means nothing.
 _ROUNDING = 1e-12
 
 
-def write_readme(folder: Path) -> None:
-    """Replace the generated parts of README.md."""
-    text = README.read_text()
-    for name, part in generated_parts(folder).items():
-        pattern = rf"(<!-- begin generated: {name} -->\n).*?(<!-- end generated: {name} -->)"
-        match = re.search(pattern, text, flags=re.DOTALL)
-        if match is None:
-            raise ValueError(f"README.md has no place for {name}")
-        text = text[: match.start()] + match[1] + part + match[2] + text[match.end() :]
-    README.write_text(text)
+def write_pages(folder: Path) -> None:
+    """Replace the generated parts of the pages that show results."""
+    parts = generated_parts(folder)
+    for page in PAGES:
+        text = page.read_text()
+        for name in re.findall(r"<!-- begin generated: (\S+) -->", text):
+            pattern = rf"(<!-- begin generated: {name} -->\n).*?(<!-- end generated: {name} -->)"
+            match = re.search(pattern, text, flags=re.DOTALL)
+            if match is None:
+                raise ValueError(f"{page.name} has no end of {name}")
+            text = text[: match.start()] + match[1] + parts[name] + match[2] + text[match.end() :]
+        page.write_text(text)
+    if (folder / "growth.json").exists():
+        plot_growth(folder, PAGES[1].parent / "figures" / "benchmarks-growth.svg")
 
 
 def generated_parts(folder: Path) -> dict[str, str]:
@@ -37,25 +43,31 @@ def generated_parts(folder: Path) -> dict[str, str]:
         if (folder / f"{name}.json").exists()
     }
     parts = {name: _workload(results[name]) if name in results else "\nNot run yet.\n\n" for name in WORKLOADS}
+    if growth := results.get("growth"):
+        parts["growth"] = "\n".join(["", *growth_tables(growth), "", *_origin(growth)]) + "\n"
     parts["targets"] = _targets(results)
     parts["others-win"] = _others_win(results)
     return parts
 
 
 def _workload(result: Mapping[str, Any]) -> str:
-    machine, versions = result["machine"], result["versions"]
-    before, after = result["load_before_and_after"]
     lines = [""]
     for case in result["cases"].values():
         lines += [f"**{case['title']}**", "", *_case_rows(case), ""]
+    return "\n".join([*lines, *_origin(result)]) + "\n"
+
+
+def _origin(result: Mapping[str, Any]) -> list[str]:
+    """Say when, where and with what the results were made."""
+    machine, versions = result["machine"], result["versions"]
+    before, after = result["load_before_and_after"]
     listed = ", ".join(f"{name} {number}" for name, number in versions.items())
-    lines += [
+    return [
         f"{result['date'][:10]}, `{result['command']}`, {result['repeats']} repeats; {machine['processor']}, "
         f"{machine['cores']} cores, {machine['memory_bytes'] / 1e9:.0f} GB, {machine['system']}; load of the machine "
         f"{before} before and {after} after; revision {result['revision']}; Python {machine['python']}, {listed}.",
         "",
     ]
-    return "\n".join(lines) + "\n"
 
 
 def _case_rows(case: Mapping[str, Any]) -> Iterator[str]:

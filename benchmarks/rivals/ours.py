@@ -39,6 +39,18 @@ def fit_parquet(path: Path) -> FloatArray:
     return np.concatenate([model.intercept, model.coefficients[:, 0]])
 
 
+def fit_sketched(arrays: Arrays, kind: str, partitions: int, size: int) -> FloatArray:
+    """SketchedRegression("partition") with a kind of sketch."""
+    from partsketch import SketchedRegression
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # small sketches rightly warn
+        model = SketchedRegression(
+            "partition", n_partitions=partitions, sketch=kind, sketch_size=size, random_state=0
+        ).fit(arrays.X, arrays.y)
+    return np.concatenate([[model.intercept_], model.coef_])
+
+
 def sketch_estimator(arrays: Arrays, size: int, partitions: int) -> FloatArray:
     """SketchedRegression("partition"): sketches X and y, solves, averages."""
     from partsketch import SketchedRegression

@@ -4,6 +4,7 @@ from benchmarks.workloads import (
     exact_in_memory,
     fast_sketches,
     gaussian_sketch,
+    growth,
     parquet_ill_conditioned,
     parquet_large,
     simulation,
@@ -12,5 +13,13 @@ from benchmarks.workloads.base import Workload
 
 WORKLOADS: dict[str, Workload] = {
     module.WORKLOAD.name: module.WORKLOAD
-    for module in (gaussian_sketch, fast_sketches, exact_in_memory, simulation, parquet_large, parquet_ill_conditioned)
+    for module in (
+        gaussian_sketch,
+        fast_sketches,
+        exact_in_memory,
+        simulation,
+        growth,
+        parquet_large,
+        parquet_ill_conditioned,
+    )
 }

@@ -5,8 +5,20 @@ from __future__ import annotations
 from functools import partial
 
 from benchmarks.problem import Problem
-from benchmarks.rivals import gram_baseline, intelex, numpy_lstsq, ours, scikit_learn
-from benchmarks.workloads.base import Case, Contestant, Figures, Target, Workload, fastest
+from benchmarks.rivals import (
+    dask_rivals,
+    gram_baseline,
+    h2o_glm,
+    intelex,
+    numpy_lstsq,
+    ours,
+    polars_ols_rival,
+    scikit_learn,
+    scipy_lstsq,
+    spark_mllib,
+    statsmodels_ols,
+)
+from benchmarks.workloads.base import Case, Contestant, Figures, Target, Unavailable, Workload, fastest
 from benchmarks.workloads.judging import judge_fit
 
 
@@ -20,6 +32,25 @@ def contestants() -> tuple[Contestant, ...]:
         Contestant("intelex", "scikit-learn-intelex LinearRegression", intelex.fit_arrays),
         Contestant("gram", "NumPy normal equations, twenty lines", gram_baseline.fit_arrays),
     )
+
+
+def more_contestants() -> tuple[Contestant, ...]:
+    """Everything else that a user might take."""
+    with_ones = numpy_lstsq.with_ones
+    return (
+        Contestant("gelsy", "SciPy lstsq, gelsy", scipy_lstsq.fit_arrays, prepare=with_ones),
+        Contestant("statsmodels", "statsmodels OLS, QR", statsmodels_ols.fit_arrays, prepare=with_ones),
+        Contestant("sgd", "scikit-learn SGDRegressor (not OLS: an iteration)", scikit_learn.fit_gradients),
+        Contestant("projection", "SparseRandomProjection + lstsq (not OLS: a sketch)", scikit_learn.fit_projected),
+        Contestant("dask-lstsq", "dask.array.linalg.lstsq", dask_rivals.fit_lstsq, prepare=dask_rivals.chunked),
+        Contestant("dask-ml", "dask-ml LinearRegression", dask_rivals.fit_dask_ml, prepare=dask_rivals.chunked),
+        Contestant("spark", "Spark MLlib LinearRegression", spark_mllib.fit_frame, prepare=spark_mllib.as_frame),
+        Contestant("polars-ols", "polars-ols", polars_ols_rival.fit_frame, prepare=polars_ols_rival.as_frame),
+        Contestant("h2o", "H2O GLM", h2o_glm.fit_frame, prepare=h2o_glm.as_frame),
+    )
+
+
+_DUCKREG = Unavailable("duckreg", "duckreg", "compresses rows that repeat; these have none that do")
 
 
 def arrays_case(name: str, problem: Problem, more: tuple[Contestant, ...] = ()) -> Case:
@@ -39,13 +70,19 @@ def arrays_case(name: str, problem: Problem, more: tuple[Contestant, ...] = ()) 
         judge=partial(judge_fit, problem),
         main="ours-estimator",
         in_memory=True,
+        absent=(_DUCKREG,),
     )
 
 
 def _cases(quick: bool) -> tuple[Case, ...]:
+    fewer = 10 if quick else 1
+    more = () if quick else more_contestants()
     return (
-        arrays_case("d54", Problem(100_000 if quick else 1_000_000, 54)),
-        arrays_case("d200", Problem(40_000 if quick else 400_000, 200)),
+        arrays_case("d8", Problem(1_000_000 // fewer, 8), more),
+        arrays_case("d54", Problem(1_000_000 // fewer, 54), more),
+        arrays_case("d200", Problem(400_000 // fewer, 200), more),
+        arrays_case("d1000", Problem(100_000 // fewer, 1000), more),
+        arrays_case("ill", Problem(1_000_000 // fewer, 54, 1e8), more),
     )
 
 
