@@ -24,6 +24,10 @@ def _compiled(function: Any) -> Any:
     return njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
+def _within(function: Any) -> Any:
+    return njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
+
+
 @_compiled
 def transform_block(block, rows, stride):  # type: ignore[no-untyped-def]
     """Transform a power of two of rows in place, sixteen, four or two at a time; `stride` numbers from row to row."""
@@ -42,7 +46,7 @@ def transform_block(block, rows, stride):  # type: ignore[no-untyped-def]
         step *= radix
 
 
-@_compiled
+@_within
 def parity(number):  # type: ignore[no-untyped-def]
     """Return whether an odd number of bits is set."""
     number ^= number >> 32
@@ -76,7 +80,7 @@ def fill_signs(key0, key1, stream, positions, out):  # type: ignore[no-untyped-d
         out[i] = 1.0 - 2.0 * np.float64(np.int64(x0 & _ONE))
 
 
-@_compiled
+@_within
 def _advance(total, kept, block, bits, stride, state, position):  # type: ignore[no-untyped-def]
     """Make room for the row at a position of the stream: finish its predecessors' block, write zeros for absent rows.
 

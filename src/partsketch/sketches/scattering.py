@@ -30,6 +30,11 @@ def _compiled(function: Any) -> Any:
     return njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
+# Called once per row: passing arrays to a function costs more than the function does.
+def _within(function: Any) -> Any:
+    return njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
+
+
 @_compiled
 def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type: ignore[no-untyped-def]
     """Fill `targets` (int64, non-zeros × rows or more) with distinct sketch rows for each row, and `signs` with ±1.
@@ -62,7 +67,7 @@ def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type
                 targets[j, i] = last if targets[earlier, i] == targets[j, i] else targets[j, i]
 
 
-@_compiled
+@_within
 def place_rest(out, group, at, scale, flat, start, first, width, targets, i, intercept):  # type: ignore[no-untyped-def]
     """Write scale · [features from the first on, targets, 1] of row i at a row of `out` that starts with the first."""
     for c in range(width - first):
@@ -75,7 +80,7 @@ def place_rest(out, group, at, scale, flat, start, first, width, targets, i, int
         out[at + (c >> 3) * group + (c & 7)] = scale
 
 
-@_compiled
+@_within
 def place_dense(out, group, at, scale, flat, width, targets, i, intercept):  # type: ignore[no-untyped-def]
     """Write scale · [features, targets, 1] of row i, the features being flat, to the row of `out` that starts there."""
     whole = width >> 3

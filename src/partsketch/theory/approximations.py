@@ -3,8 +3,8 @@
 One constant describes a sketch here: the number of rows P of the orthogonal rotation that it samples from. A Gaussian
 sketch is the limit of infinite P and its formulas are exact. A randomised Hadamard transform pads the p rows to the
 next power of two and behaves like m rows of a random rotation of that size; sampling rows without replacement is the
-same with P = p when no row has an outlying leverage. Sparse sign, CountSketch and sampling by leverage follow the
-Gaussian formula.
+same with P = p when no row has an outlying leverage, or when rows are sampled by leverage. Sparse sign and CountSketch
+follow the Gaussian formula.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def rotation_rows(sketch: str, row_count: int) -> float:
     Returns
     -------
     float
-        The next power of two for "srht", p itself for "row_sample", else infinity.
+        The next power of two for "srht", p itself for samples of rows, else infinity.
     """
     require_count("row_count", row_count)
     if sketch == "srht":
         return float(2 ** max(0, (row_count - 1).bit_length()))
-    if sketch == "row_sample":
+    if sketch in ("row_sample", "leverage_sample"):
         return float(row_count)
     if sketch not in SKETCHES:
         raise InputError(f"sketch is {sketch!r}: use one of {', '.join(SKETCHES)}.")
