@@ -84,6 +84,20 @@ def test_partitions_whose_rows_do_not_lie_together(tmp_path: Path, options: dict
     assert model.to_dict() == fit(rows, **options).to_dict()
 
 
+@pytest.mark.parametrize("sketch", ["srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample"])
+def test_every_sketch(tmp_path: Path, sketch: str) -> None:
+    files = paths(tmp_path / "data")
+    options = {"sketch": sketch, "sketch_size": 60}
+    stops = Stops(None if sketch == "leverage_sample" else 2)
+    if sketch == "leverage_sample":
+        fit(files, engine=stops, checkpoint=tmp_path / "kept", **options)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            fit(files, engine=stops, checkpoint=tmp_path / "kept", **options)
+    again = fit(files, engine=Stops(), checkpoint=tmp_path / "kept", **options)
+    assert again.to_dict() == fit(files, **options).to_dict()
+
+
 @pytest.mark.parametrize("extension", ["csv", "feather", "npy"])
 def test_every_format(tmp_path: Path, extension: str) -> None:
     files = [str(path) for path in write_files(tmp_path, extension, 4)]

@@ -44,7 +44,7 @@ def test_a_damaged_file_is_left_out_and_named(tmp_path: Path, capsys: pytest.Cap
 
 def test_a_deadline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_files(tmp_path)
-    asked = (tmp_path, "--target", "y", "--partition-by", "file", "--seed", 1)
+    asked = (tmp_path, "--target", "y", "--method", "partition", "--partition-by", "file", "--seed", 1)
     values, _ = fit_as_json(capsys, *asked, "--deadline", 100, "--min-partitions", 4)
     assert values["model"]["record"]["options"]["deadline"] == 100
     assert values["comparison"] is None
@@ -59,7 +59,8 @@ def test_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     data = tmp_path / "data"
     data.mkdir()
     write_files(data)
-    asked = (data, "--target", "y", "--partition-by", "file", "--checkpoint", tmp_path / "kept")
+    options = ("--method", "partition", "--partition-by", "file", "--checkpoint", tmp_path / "kept")
+    asked = (data, "--target", "y", *options)
     first, _ = fit_as_json(capsys, *asked, "--engine", "local")
     assert (tmp_path / "kept" / "exact" / "checkpoint.json").is_file()
     again, _ = fit_as_json(capsys, *asked)
@@ -67,7 +68,9 @@ def test_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "checkpoint" not in first["model"]["record"]["options"]
     assert "seed differs" in refused(capsys, "fit", *asked, "--seed", 1)
     assert "partition_by differs" in refused(capsys, "fit", *asked, "--partition-by", "order")
-    expected = ps.fit(str(data), "y", partition_by="file", random_state=first["model"]["record"]["seed"])
+    expected = ps.fit(
+        str(data), "y", method="partition", partition_by="file", random_state=first["model"]["record"]["seed"]
+    )
     assert np.array_equal(expected.coefficients, first["model"]["coefficients"])
 
 

@@ -133,6 +133,11 @@ def test_nobody_is_late() -> None:
     assert 900 < engine.deadline - time.monotonic() <= 1000
 
 
+def test_a_sketch_that_reads_twice_has_no_deadline() -> None:
+    with pytest.raises(InputError, match="'leverage_sample' reads the rows twice"):
+        model("partition", sketch="leverage_sample", sketch_size=60, deadline=30).fit(X, Y)
+
+
 def test_fewer_than_enough_is_one_clear_error() -> None:
     late = model("average", engine=Late((1, 2, 3)), deadline=2.5, min_partitions=6)
     sentence = "Only 5 of 8 partitions arrived within the deadline of 2.5 s, fewer than min_partitions=6: allow more"
@@ -174,7 +179,8 @@ def test_a_read_that_hangs() -> None:
     quick = array_source(X, Y)
     assert isinstance(quick, ArraySource)
     source = Hanging(quick.features, quick.targets, None, quick.feature_names, quick.target_names)
-    options = FitOptions("average", PARTITIONS, "order", "spread", "gaussian", None, True, 0, deadline=2.0)
+    options = FitOptions("average", PARTITIONS, "order", "spread", "gaussian", None, True, 0, deadline=3.0)
+    fit_source(quick, options, LocalEngine(2))  # loads what is compiled
     started = time.monotonic()
     fit = fit_source(source, options, LocalEngine(2))
     assert time.monotonic() - started < 20

@@ -31,6 +31,7 @@ def fit_identity(source: Source, request: SummaryRequest, options: FitOptions) -
             "bounds": _digest(request.partitioning.bounds),
             "sketch": asdict(request.specification),
             "sketches per partition": request.sketches_per_partition,
+            "first pass": _digest([guide.tolist() for guide in request.guides]),
         },
         "versions": {
             "partsketch": __version__,

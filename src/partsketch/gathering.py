@@ -208,6 +208,11 @@ def guided(
             f"sketch={sketch.kind!r} reads the rows twice, and a {source.description} can be read only once: use "
             "'row_sample', or write the rows to a file first."
         )
+    if tolerance.deadline is not None:
+        raise InputError(
+            f"sketch={sketch.kind!r} reads the rows twice, and what is late the first time may not be so the second: "
+            "deadline goes with the other sketches."
+        )
     looked_at = gather(source, replace(request, specification=first, sketches_per_partition=1), engine, tolerance)
     found = {summary.parts[0].stream: summary for summary in looked_at.summaries}
     # A partition that could not be read has rows of which nothing is known.
