@@ -5,6 +5,7 @@ from benchmarks.workloads import (
     fast_sketches,
     gaussian_sketch,
     growth,
+    on_dask,
     parquet_ill_conditioned,
     parquet_large,
     simulation,
@@ -21,5 +22,6 @@ WORKLOADS: dict[str, Workload] = {
         growth,
         parquet_large,
         parquet_ill_conditioned,
+        on_dask,
     )
 }

@@ -125,6 +125,11 @@ def test_a_persisted_collection_and_its_own_client(dask_engine: Any) -> None:
         there = ps.fit(persisted, "y", random_state=4)
     np.testing.assert_array_equal(there.coefficients, here.coefficients)
     assert there.record.options["engine"] == "dask"
+    with dask_engine.client.as_current():
+        rows = da.from_array(values.to_numpy(), chunks=(3000, -1))
+        X, y = rows[:, :-1].persist(), rows[:, -1].persist()
+        arrays = SketchedRegression(random_state=4).fit(X, y)
+    np.testing.assert_array_equal(arrays.coef_, here.coefficients[:, 0])
     with pytest.raises(InputError, match="stays on its cluster: use engine='dask'"):
         ps.fit(persisted, "y", engine=LocalEngine(1))
 

@@ -47,11 +47,11 @@ class DaskCollection:
     @cached_property
     def _graph(self) -> tuple[dict[Any, Any], list[list[Any]]]:
         """The graph behind all chunks, and for every chunk its keys: made once, cut for each chunk."""
-        import dask
-
         graph: dict[Any, Any] = {}
         keys = []
-        for part in dask.optimize(*self._parts):
+        for part in self._parts:
+            # Data frames are expressions until they are optimised; persisted arrays would lose their chunks by it.
+            part = part.optimize() if hasattr(part, "optimize") else part
             graph.update(part.__dask_graph__())
             # The keys of an array are nested once per dimension; the columns are in one chunk.
             keys.append([key[0] if isinstance(key, list) else key for key in part.__dask_keys__()])
