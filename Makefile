@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 
-.PHONY: quickstart test check format bench bench-quick clean
+.PHONY: quickstart test check format docs bench bench-quick clean
 
 $(BIN)/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'partsketch needs Python 3.11 or newer: make PYTHON=/path/to/python3.11')"
@@ -39,6 +39,10 @@ format: $(STAMPS)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The documentation site, in docs/_build/html; a warning is an error.
+docs: $(STAMPS)/dev
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html docs docs/_build/html
+
 bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks
 
@@ -47,4 +51,4 @@ bench-quick: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks --quick
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

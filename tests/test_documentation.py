@@ -18,7 +18,10 @@ import partsketch
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```([\w{}]+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+#: What is not code: the navigation, output, and formats shown as they are.
+NOT_RUN = ("{toctree}", "text", "json")
 
 
 def run(command: list[str], folder: Path, read: str = "") -> str:
@@ -30,12 +33,12 @@ def run(command: list[str], folder: Path, read: str = "") -> str:
 
 #: Runs the steps of a page in one process, as one reader would in one sitting: importing takes longer than they do.
 SITTING = """
-import json, shlex, sys
+import json, shlex, subprocess, sys
 from partsketch.cli import _run
 for kind, text in json.load(sys.stdin):
     if kind == "python":
         exec(compile(text, "<page>", "exec"), globals())
-    elif _run(shlex.split(text)[1:]) != 0:
+    elif (subprocess.call(text, shell=True) if kind == "shell" else _run(shlex.split(text)[1:])) != 0:
         sys.exit(f"failed: {text}")
 """
 
@@ -47,15 +50,17 @@ def test_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
         if language == "python":
             steps.append(("python", text))
         elif language == "sh":
-            for line in text.splitlines():
+            for line in text.replace("\\\n", " ").splitlines():
                 if line.startswith("partsketch "):
-                    steps.append(("sh", line))
+                    steps.append(("shell" if set(line) & set("|<>$&;`") else "command", line))
                 elif line.startswith("python examples/"):
                     # Every script in examples/ is run by a test of its own.
                     assert (ROOT / line.split()[1]).is_file()
-                else:
+                elif line and not line.startswith("#"):
                     # The make targets are what continuous integration runs.
                     assert line.startswith("make "), f"{page.name}: a shell example that no test runs: {line}"
+        else:
+            assert language in NOT_RUN, f"{page.name}: a block of {language!r} that no test runs"
     run([sys.executable, "-c", SITTING], tmp_path, json.dumps(steps))
 
 
