@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.problem import TARGET, Arrays, FloatArray
 
 
-def fit_estimator(arrays: Arrays) -> FloatArray:
-    """SketchedRegression("exact").fit(X, y)."""
+def fit_estimator(arrays: Arrays, route: str = "auto") -> FloatArray:
+    """SketchedRegression("exact", route=route).fit(X, y)."""
     from partsketch import SketchedRegression
 
     model = SketchedRegression("exact").fit(arrays.X, arrays.y)

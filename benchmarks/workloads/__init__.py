@@ -2,6 +2,7 @@
 
 from benchmarks.workloads import (
     exact_in_memory,
+    exact_wide,
     fast_sketches,
     gaussian_sketch,
     growth,
@@ -18,6 +19,7 @@ WORKLOADS: dict[str, Workload] = {
         gaussian_sketch,
         fast_sketches,
         exact_in_memory,
+        exact_wide,
         simulation,
         growth,
         parquet_large,
