@@ -17,6 +17,7 @@ MACHINE = Calibration(
     tall_factorisation=5e-10,
     normal=2e-9,
     copied_byte=2e-10,
+    fresh_byte=1e-9,
     decoded_number={"Parquet": 1.5e-8, "Feather": 3e-9, "CSV": 2e-7},
     sketched_number={kind: 3e-9 for kind in KINDS if kind != "gaussian"},
     summary_overhead=6e-4,

@@ -20,7 +20,7 @@ from partsketch.files import write_atomically
 from partsketch.planner.machine import cache_folder, describe_machine, machine_key
 
 #: Raised when what is measured changes: older files are then ignored.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class Calibration:
         Seconds per normal random number.
     copied_byte
         Seconds per byte copied in memory.
+    fresh_byte
+        Seconds per byte of memory that the system has to hand out anew.
     decoded_number
         Seconds per number read from a file, by format.
     sketched_number
@@ -64,6 +66,7 @@ class Calibration:
     tall_factorisation: float
     normal: float
     copied_byte: float
+    fresh_byte: float
     decoded_number: Mapping[str, float]
     sketched_number: Mapping[str, float]
     summary_overhead: float

@@ -20,6 +20,8 @@ from partsketch.summarise import SEGMENT_ROWS
 _NUMBER_BYTES = 8
 #: Rows that a worker reads at once from a file.
 _BLOCK_ROWS = 32768
+#: Numbers of a Gaussian sketch's random matrix that exist at once.
+_STRIP_NUMBERS = 2**18
 
 
 @dataclass(frozen=True)
@@ -163,8 +165,8 @@ class SolvingCost:
 
 #: Counted by timing fits with next to no rows, for 5 to 120 columns, 2 to 24 partitions and two sketch sizes.
 SOLVING_COSTS = {
-    "exact": SolvingCost(2.5, 0.0, 3.0, 0.0, 0.0),
-    "average": SolvingCost(2.3, 0.75, 8.2, 0.0, 0.0),
+    "exact": SolvingCost(3.8, 0.0, 3.0, 0.0, 0.0),
+    "average": SolvingCost(3.2, 0.75, 8.2, 0.0, 0.0),
     "partition": SolvingCost(1.0, 1.8, 8.9, 1.6, 0.8),
     "stack": SolvingCost(3.0, 1.0, 8.7, 2.3, 0.0),
     "whole": SolvingCost(3.2, 0.6, 7.0, 1.7, 0.0),
@@ -210,6 +212,10 @@ def row_seconds(work: Work, calibration: Calibration) -> float:
     cost = sketch_cost(work.sketch)
     sketching = work.rows * work.sketches * cost.seconds(work.summary_rows, work.width, calibration)
     merging = work.tasks * work.sketches * work.summary_rows * work.width * _NUMBER_BYTES * 4 * calibration.copied_byte
+    if work.sketch == "gaussian":
+        # Every piece of rows starts with a new buffer for its part of the random matrix.
+        strip = min(_STRIP_NUMBERS, work.summary_rows * tile_rows_for(padded_width(work.width)))
+        merging += work.tasks * work.sketches * strip * _NUMBER_BYTES * calibration.fresh_byte
     if work.sketch == "triangular":
         factorisation = at_width(calibration.small_factorisation, work.width, 3.0)
         merging = work.tasks * _FACTORISATIONS_PER_PIECE * factorisation
@@ -272,7 +278,7 @@ def peak_bytes(work: Work, cores: int) -> float:
     padded = padded_width(work.width)
     tile = 2 * tile_rows_for(padded) * padded * _NUMBER_BYTES
     block = _BLOCK_ROWS * work.width * _NUMBER_BYTES * (0 if work.storage == "memory" else 2)
-    strip = 2**21 if work.sketch == "gaussian" else 0
+    strip = _STRIP_NUMBERS * _NUMBER_BYTES if work.sketch == "gaussian" else 0
     one = summary_bytes(work)
     # Pieces that wait to be merged, every summary, and the copies that solving makes.
     held = 2 * workers * one + work.summaries * (one if work.sketches == 1 else one / work.sketches)

@@ -48,6 +48,7 @@ def measure(machine: dict[str, str]) -> Calibration:
             tall_factorisation=tall / (7 * width * width * width),
             normal=_normal(),
             copied_byte=_copied_byte(),
+            fresh_byte=_fresh_byte(),
             decoded_number=dict(_decoded_numbers()),
             sketched_number={
                 sketch.kind: _sketched_number(sketch.kind) for sketch in random_kinds if sketch.kind != "gaussian"
@@ -117,6 +118,12 @@ def _copied_byte() -> float:
             tile[:] = rows[start : start + 8192].T
 
     return _best(copy) / (rows.nbytes * (1 - 8192 / len(rows)))
+
+
+def _fresh_byte() -> float:
+    """Return seconds per byte of writing to new memory for the first time; the array is too large to be recycled."""
+    size = 2**26
+    return _best(lambda: np.empty(size // 8).fill(1.0), 0.05, 2) / size
 
 
 def _speedup() -> float:
