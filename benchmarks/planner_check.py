@@ -35,7 +35,7 @@ _DRAWS = 2000
 _MOST_TIMED = 8
 #: Candidates predicted to take longer are not timed: they would take the time of all others together.
 _LONGEST_SECONDS = 2.0
-_PATIENCE_SECONDS = 1.0
+_PATIENCE_SECONDS = 0.3
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ def row_seconds(work: Work, calibration: Calibration) -> float:
     merging = work.tasks * work.sketches * work.summary_rows * work.width * _NUMBER_BYTES * 4 * calibration.copied_byte
     if work.sketch == "gaussian":
         # Every piece of rows starts with a new buffer for its part of the random matrix.
-        strip = min(_STRIP_NUMBERS, work.summary_rows * tile_rows_for(padded_width(work.width)))
+        strip = min(_STRIP_NUMBERS, work.summary_rows * min(4096, math.ceil(work.rows / work.tasks)))
         merging += work.tasks * work.sketches * strip * _NUMBER_BYTES * calibration.fresh_byte
     if work.sketch == "triangular":
         factorisation = at_width(calibration.small_factorisation, work.width, 3.0)
