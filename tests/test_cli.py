@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from partsketch import load
-from partsketch.cli import _run
+from partsketch.cli import _COMMANDS, _run
 
 ROWS = 600
 
@@ -277,7 +277,9 @@ def test_a_new_process_is_silent_in_a_pipe_and_exits_with_two(data: Path, tmp_pa
     assert bad.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", [[], ["fit"], ["predict"]])
+@pytest.mark.parametrize("command", [[], *([name] for name in _COMMANDS)], ids=str)
 def test_help_has_an_example(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert _run([*command, "--help"]) == 0
-    assert "partsketch " in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "Example: partsketch " in " ".join(shown.split()) or not command
+    assert ("--json" in shown) == bool(command)

@@ -76,13 +76,15 @@ def _losses(
         return Figure(f"Excess loss against {axis_name}", "", "Every method has an excess loss of zero here.")
     own = None if certificate.excess_loss is None else certificate.excess_loss / unit
     colour = _METHODS.index(entry.model.method) + 1 if entry.model.method in _METHODS else 5
-    mark = Mark(f"this fit ({entry.model.method})", float(chosen), own if own and own > _ROUNDING else None, colour)
+    # Exact least squares has neither k nor m: the line is where a sketched fit would be unless told otherwise.
+    marked = f"this fit ({entry.model.method})" if entry.model.method != "exact" else "usual choice"
+    mark = Mark(marked, float(chosen), own if own and own > _ROUNDING else None, colour)
     title = f"Excess loss against {axis_name}"
     bases = list(dict.fromkeys(_BASES[p.basis] for p in points))
     words = (
         f"Expected excess loss {'as a share of the minimal loss ' if least > 0 else ''}{where}. "
         f"Averages of partitions: {'; '.join(bases)}{' (dashed)' if len(bases) > 1 else ''}. "
-        "Exact least squares loses nothing. The vertical line marks this fit."
+        f"Exact least squares loses nothing. The vertical line marks {marked.replace('usual', 'the usual')}."
     )
     head = ("k" if axis == "partitions" else "m", *_METHODS)
     rows = tuple(
