@@ -208,14 +208,14 @@ def guided(
             f"sketch={sketch.kind!r} reads the rows twice, and a {source.description} can be read only once: use "
             "'row_sample', or write the rows to a file first."
         )
-    if tolerance.deadline is not None:
+    if tolerance.drop or tolerance.deadline is not None:
         raise InputError(
-            f"sketch={sketch.kind!r} reads the rows twice, and what is late the first time may not be so the second: "
-            "deadline goes with the other sketches."
+            f"sketch={sketch.kind!r} reads the rows twice, and what fails or is late the first time may not the second "
+            "time: on_partition_error='drop' and deadline go with the other sketches."
         )
-    looked_at = gather(source, replace(request, specification=first, sketches_per_partition=1), engine, tolerance)
+    looked_at = gather(source, replace(request, specification=first, sketches_per_partition=1), engine)
     found = {summary.parts[0].stream: summary for summary in looked_at.summaries}
-    # A partition that could not be read has rows of which nothing is known.
+    # A partition may turn out to have no rows.
     nothing = np.zeros((1, columns))
     guides = tuple(
         sketch.guide(request.specification, found[partition].matrix[:, :columns], found[partition].row_count)
