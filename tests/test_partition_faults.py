@@ -213,5 +213,5 @@ def test_settings_that_make_no_sense(asked: dict[str, Any], sentence: str) -> No
 @pytest.mark.parametrize("asked", [{"on_partition_error": "drop"}, {"deadline": 5.0}])
 def test_a_sketch_of_two_passes_lets_nothing_be_left_out(asked: dict[str, Any]) -> None:
     rows = np.random.default_rng(0).normal(size=(400, 4))
-    with pytest.raises(InputError, match="reads the rows twice.*go with the other sketches"):
+    with pytest.raises(InputError, match=r"reads the rows twice.*go with the other sketches"):
         ps.fit(rows, target="x3", method="partition", n_partitions=2, sketch="leverage_sample", **asked)
