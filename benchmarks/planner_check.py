@@ -120,7 +120,7 @@ def _check(setting: Setting, calibration: Calibration, repeats: int) -> dict[str
 
 def _plan(setting: Setting, survey: Survey, calibration: Calibration) -> Plan:
     limits = {"max_excess": setting.max_excess, "certified": True}
-    return make_plan(survey, limits, partitions=setting.partitions, calibration=calibration, with_curves=False)
+    return make_plan(survey, limits, partitions=setting.partitions, calibration=calibration, with_extras=False)
 
 
 def _key(candidate: Candidate) -> tuple[str, str | None, int | None]:

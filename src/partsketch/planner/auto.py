@@ -57,7 +57,7 @@ def plan_fit(source: Source, options: FitOptions, engine: str) -> Plan:
         engine=engine,
         calibration=calibration() if times else None,
         memory_available=free_memory(),
-        with_curves=False,
+        with_extras=False,
     )
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from partsketch.blas import one_thread_each
 from partsketch.engines.local import usable_cores
 from partsketch.fitting import choose_sketch_size
 from partsketch.options import FitOptions
@@ -36,7 +37,7 @@ def make_plan(
     delta: float | None = None,
     calibration: Calibration | None = None,
     memory_available: float | None = None,
-    with_curves: bool = True,
+    with_extras: bool = True,
 ) -> Plan:
     """Return the plan for what a survey knows. Pure: nothing is measured and nothing read but what the survey has.
 
@@ -56,15 +57,18 @@ def make_plan(
         Speeds of the machine; without it no times are predicted.
     memory_available
         Bytes that exist: what "fits" means when no limit is set.
-    with_curves
-        Whether to compute the curves against k, too.
+    with_extras
+        Whether to answer the inverse questions and to compute the curves against k, too.
     """
     chosen_limits = limits_from(limits)
     cores = usable_cores() if calibration is None else calibration.cores
-    found = ordered(make_candidates(survey, chosen_limits, partitions, sketch_size, engine, calibration, cores))
-    recommended, reason = choose(found, chosen_limits, memory_available)
     kinds = tuple(sketch.kind for sketch in all_sketches() if sketch.is_random)
-    asked = answers(survey, partitions, sketch_size, chosen_limits.max_excess, delta, kinds)
+    # Many small matrices: threads of the linear algebra libraries would spend their time waiting for one another.
+    with one_thread_each():
+        found = ordered(make_candidates(survey, chosen_limits, partitions, sketch_size, engine, calibration, cores))
+        asked = answers(survey, partitions, sketch_size, chosen_limits.max_excess, delta, kinds) if with_extras else ()
+        curves = _curves(survey, sketch_size) if with_extras else ()
+    recommended, reason = choose(found, chosen_limits, memory_available)
     return Plan(
         rows=survey.rows,
         columns=survey.columns,
@@ -76,7 +80,7 @@ def make_plan(
         recommended=recommended,
         reason=reason,
         answers=asked,
-        curves=_curves(survey, sketch_size) if with_curves else (),
+        curves=curves,
         notes=tuple(_notes(survey, engine, calibration, chosen_limits)),
     )
 

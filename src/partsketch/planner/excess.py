@@ -5,18 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from partsketch.errors import InputError
+from partsketch.planner.given import averaged, rotation_share
 from partsketch.planner.survey import Survey
 from partsketch.theory.approximations import (
-    approximate_partition_excess_loss,
-    approximate_whole_excess_loss,
     noise_factor,
     rotation_rows,
     stacked_excess_loss,
 )
 from partsketch.theory.design import gaussian_design_divergence
-from partsketch.theory.excess_loss import unsketched_average_excess_loss
-from partsketch.theory.moments import PartitionMoments, pooled_moments
-from partsketch.theory.stacking_given_data import stacked_excess_loss_given_data
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,7 @@ def expected_excess(
     try:
         if survey.complete:
             values = [
-                _from_rows(moments, method, sketch, sketch_size, partitions) for moments in survey.moments(partitions)
+                known.relative_excess(method, sketch, sketch_size, partitions) for known in survey.given(partitions)
             ]
             kind, reason = _kind(method, sketch, partitions, "from all rows")
             return ExpectedExcess(max(values), kind, reason)
@@ -70,25 +66,6 @@ def _kind(method: str, sketch: str, partitions: int, basis: str) -> tuple[str, s
     return "exact", basis
 
 
-def _from_rows(
-    moments: list[PartitionMoments], method: str, sketch: str, sketch_size: int | None, partitions: int
-) -> float:
-    """Return the excess loss given the data."""
-    pooled = pooled_moments(moments)
-    if pooled.loss <= 0:
-        return 0.0
-    if method == "average":
-        return unsketched_average_excess_loss(moments) / pooled.loss
-    assert sketch_size is not None
-    if method == "partition":
-        return approximate_partition_excess_loss(moments, sketch_size, sketch) / pooled.loss
-    if method == "whole" or partitions == 1:
-        rows = pooled.row_count
-        return approximate_whole_excess_loss(1.0, pooled.rank, sketch_size, _averaged(method, partitions), rows, sketch)
-    stacked = stacked_excess_loss_given_data(moments, sketch_size) / pooled.loss
-    return stacked * _rotation_share(sketch, sketch_size, pooled.rank, pooled.row_count, partitions)
-
-
 def _from_sizes(survey: Survey, method: str, sketch: str, sketch_size: int | None, partitions: int) -> ExpectedExcess:
     """Return the excess loss from sizes alone: exact where the data do not matter, else for rows in random order."""
     n, d = survey.rows, survey.columns
@@ -97,7 +74,7 @@ def _from_sizes(survey: Survey, method: str, sketch: str, sketch_size: int | Non
         if n is None and sketch != "gaussian":
             return _unknown("the number of rows is not known")
         factor = noise_factor(sketch_size, d, rotation_rows(sketch, n or 1))
-        value = d * factor / _averaged(method, partitions)
+        value = d * factor / averaged(method, partitions)
         kind, reason = _kind(method, sketch, 1, "for independent columns, whatever the data")
         if kind == "exact" and survey.rank is not None and survey.rank < d:
             kind, reason = "approximate", "high if columns are dependent, as they are in the rows looked at"
@@ -107,7 +84,7 @@ def _from_sizes(survey: Survey, method: str, sketch: str, sketch_size: int | Non
     if method == "stack":
         assert sketch_size is not None
         value = stacked_excess_loss(1.0, d, [sketch_size] * partitions)
-        value *= _rotation_share(sketch, sketch_size, d, n, partitions)
+        value *= rotation_share(sketch, sketch_size, d, n, partitions)
         return ExpectedExcess(value, "approximate", "for alike partitions")
     if survey.uneven_leverage:
         return _unknown("a few rows carry the leverage, which makes partitions unlike: see partsketch diagnose")
@@ -119,14 +96,3 @@ def _from_sizes(survey: Survey, method: str, sketch: str, sketch_size: int | Non
     factor = noise_factor(sketch_size, d, rotation_rows(sketch, n // partitions))
     value = ((n - partitions * d) / partitions * factor * divergence + averaging) / (n - d)
     return ExpectedExcess(value, "approximate", "for Gaussian rows in random order")
-
-
-def _averaged(method: str, partitions: int) -> int:
-    return partitions if method == "whole" else 1
-
-
-def _rotation_share(sketch: str, sketch_size: int, rank: int, rows: int, partitions: int) -> float:
-    """Return what a kind of sketch loses as a part of what a Gaussian one does, when sketches are stacked."""
-    rotation = rotation_rows(sketch, max(1, rows // partitions)) * partitions
-    total = sketch_size * partitions
-    return noise_factor(total, rank, rotation) / noise_factor(total, rank)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from partsketch.planner.excess import expected_excess
 from partsketch.planner.plan import Answer
 from partsketch.planner.survey import Survey
@@ -13,25 +15,37 @@ from partsketch.theory.design import gaussian_design_divergence
 _LARGEST_SIZE = 2**31
 
 #: The largest k that is looked at when predictions come from the rows themselves.
-_MOST_FACTORED_PARTITIONS = 256
+_MOST_FACTORED_PARTITIONS = 128
 
 
 def smallest_size_for(survey: Survey, method: str, sketch: str, partitions: int, target: float) -> int | None:
     """Return the smallest m whose expected relative excess loss is at most the target; None when no m reaches it."""
 
-    def reached(size: int) -> bool:
+    def excess(size: int) -> float:
         value = expected_excess(survey, method, sketch, size, partitions).value
-        return value is not None and value <= target
+        return math.inf if value is None else value
 
-    low = survey.columns + 1
+    low, of_low = survey.columns + 1, math.inf
     high = low + 1
-    while not reached(high):
+    while (of_high := excess(high)) > target:
         if high >= _LARGEST_SIZE:
             return None
-        low, high = high, min(2 * high, _LARGEST_SIZE)
+        low, of_low, high = high, of_high, min(2 * high, _LARGEST_SIZE)
+    halve = False
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
+        if not halve and 0 < of_high < of_low:
+            # Losses are nearly a/(m − b), so their inverses are nearly straight lines in m.
+            share = (1 / target - 1 / of_low) / (1 / of_high - 1 / of_low)
+            middle = min(max(low + 1, math.ceil(low + share * (high - low))), high - 1)
+        value = excess(middle)
+        width = high - low
+        if value <= target:
+            high, of_high = middle, value
+        else:
+            low, of_low = middle, value
+        # A guess that hardly narrows the range is followed by a halving.
+        halve = not halve and high - low > width // 2
     return high
 
 

@@ -15,12 +15,12 @@ from partsketch.errors import InputError
 from partsketch.gathering import gather
 from partsketch.options import FitOptions
 from partsketch.partitions import make_partitioning
+from partsketch.planner.given import GivenRows
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources.base import Source
 from partsketch.summarise import INTERCEPT, SummaryRequest
 from partsketch.summary_moments import exact_moments
 from partsketch.theory.arguments import require_count
-from partsketch.theory.divergence import leverage_scores
 from partsketch.theory.moments import PartitionMoments
 
 FloatArray = NDArray[np.float64]
@@ -58,8 +58,8 @@ class Survey:
         Whether a few of the rows looked at decide a direction.
     complete
         Whether all rows were looked at.
-    moments
-        For k partitions, the moments of each partition, for every target; only with a complete look.
+    given
+        For k partitions, what the rows say of losses, for every target; only with a complete look.
     description
         The data in a phrase.
     """
@@ -76,7 +76,7 @@ class Survey:
     rank: int | None = None
     uneven_leverage: bool = False
     complete: bool = False
-    moments: Callable[[int], list[list[PartitionMoments]]] = field(default=lambda k: [], compare=False, repr=False)
+    given: Callable[[int], list[GivenRows]] = field(default=lambda k: [], compare=False, repr=False)
     description: str = ""
 
 
@@ -117,13 +117,13 @@ def look(source: Source, options: FitOptions) -> Survey:
     if not len(sample):
         return sizes
     features = PartitionMoments(np.column_stack([sample[:, :columns], np.zeros(len(sample))]), len(sample))
-    leverage = float(leverage_scores(sample[:, :columns]).max())
+    leverage = float(np.sum((sample[:, :columns] @ features.inverse_root) ** 2, axis=1).max())
     uneven = leverage > max(_UNEVEN_LEVERAGE, _UNEVEN_TIMES * features.rank / len(sample))
-    known: dict[int, list[list[PartitionMoments]]] = {}
+    known: dict[int, list[GivenRows]] = {}
 
-    def moments(count: int) -> list[list[PartitionMoments]]:
+    def given(count: int) -> list[GivenRows]:
         if count not in known:
-            known[count] = _moments(source, options, count)
+            known[count] = [GivenRows(moments) for moments in _moments(source, options, count)]
         return known[count]
 
     return replace(
@@ -132,7 +132,7 @@ def look(source: Source, options: FitOptions) -> Survey:
         rank=features.rank,
         uneven_leverage=uneven,
         complete=complete,
-        moments=moments,
+        given=given,
     )
 
 
