@@ -27,7 +27,7 @@ from partsketch.sketches.base import all_sketches
 from partsketch.sources import open_source
 from partsketch.sources.arrays import array_source
 from partsketch.sources.base import Source
-from partsketch.theory import pooled_moments
+from partsketch.theory import PartitionMoments, pooled_moments
 
 _PAGE = Path(__file__).resolve().parent.parent / "docs" / "plan.md"
 _DRAWS = 2000
@@ -105,17 +105,28 @@ def _check(setting: Setting, calibration: Calibration, repeats: int) -> dict[str
             "excess": candidate.excess,
             "excess_kind": candidate.excess_kind,
         }
-        if candidate.excess_kind == "exact" and candidate.method in ("partition", "whole"):
-            assert candidate.sketch_size is not None
-            rng = np.random.default_rng(7)
-            losses = draw_excess_losses(
-                candidate.method, parts, candidate.sketch_size, _DRAWS, rng, n_sketches=setting.partitions
-            )
-            losses = losses / pooled_moments(parts).loss
-            entry["drawn_excess"] = float(losses.mean())
-            entry["drawn_standard_error"] = float(losses.std(ddof=1) / np.sqrt(_DRAWS))
         entries.append(entry)
-    return {"setting": setting.name, "candidates": entries, "reason": plan.reason}
+    drawn = list(_draw(setting, plan.candidates, parts))
+    return {"setting": setting.name, "candidates": entries, "drawn": drawn, "reason": plan.reason}
+
+
+def _draw(setting: Setting, candidates: Sequence[Candidate], parts: list[PartitionMoments]) -> Iterator[dict[str, Any]]:
+    """Yield the losses that are called exact, beside the mean of draws; timed or not."""
+    for candidate in candidates:
+        if candidate.excess_kind != "exact" or candidate.sketch_size is None:
+            continue
+        rng = np.random.default_rng(7)
+        losses = draw_excess_losses(
+            candidate.method, parts, candidate.sketch_size, _DRAWS, rng, n_sketches=setting.partitions
+        )
+        losses = losses / pooled_moments(parts).loss
+        yield {
+            "method": candidate.method,
+            "sketch_size": candidate.sketch_size,
+            "excess": candidate.excess,
+            "drawn_excess": float(losses.mean()),
+            "drawn_standard_error": float(losses.std(ddof=1) / np.sqrt(_DRAWS)),
+        }
 
 
 def _plan(setting: Setting, survey: Survey, calibration: Calibration) -> Plan:
@@ -201,7 +212,7 @@ def summary(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
         taken = [entry["seconds"] for entry in result["candidates"] if entry["recommended"]]
         if within and taken:
             regrets.append(taken[0] / min(within))
-    drawn = [entry for entry in timed if "drawn_excess" in entry]
+    drawn = [entry for result in results for entry in result["drawn"]]
     errors = [abs(entry["excess"] - entry["drawn_excess"]) / entry["drawn_standard_error"] for entry in drawn]
     return {
         "fits_timed": len(ratios),
