@@ -14,7 +14,7 @@ def fit_estimator(arrays: Arrays, route: str = "auto") -> FloatArray:
     """SketchedRegression("exact", route=route).fit(X, y)."""
     from partsketch import SketchedRegression
 
-    model = SketchedRegression("exact").fit(arrays.X, arrays.y)
+    model = SketchedRegression("exact", route=route).fit(arrays.X, arrays.y)
     return np.concatenate([[model.intercept_], model.coef_])
 
 

@@ -108,10 +108,3 @@ class DiagonalConditioner:
         if self._means.size:
             out[1:] -= self._means[:, None] * vectors[0]
         return np.asarray(out / self._norms)  # the first norm is √W
-
-    def multiply(self, vectors: FloatArray) -> FloatArray:
-        """Return R V."""
-        out = vectors * self._norms
-        if self._means.size:
-            out[0] = self._root * (vectors[0] + self._means @ vectors[1:])
-        return np.asarray(out)

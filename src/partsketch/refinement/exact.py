@@ -11,7 +11,7 @@ from partsketch.engines.base import Engine
 from partsketch.gathering import Gathered, gather
 from partsketch.partitions import Partitioning
 from partsketch.refinement.conditioners import DiagonalConditioner, TriangularConditioner
-from partsketch.refinement.iteration import Iterated, iterate
+from partsketch.refinement.iteration import PROBE_LEFT, Iterated, iterate
 from partsketch.refinement.passes import Products, Rows
 from partsketch.sketches.base import SketchSpecification
 from partsketch.solve import Alias, Solution
@@ -37,9 +37,6 @@ _SKETCHED_STEPS = 60
 #: Sums of squares beyond which products overflow; the factor knows what to say of such columns.
 _LARGEST_SQUARES = 1e150
 
-#: What may be left of the probe when columns are independent.
-_PROBE_LEFT = 1e-6
-
 
 @dataclass(frozen=True, eq=False)
 class Refined:
@@ -60,7 +57,8 @@ class Refinement:
         self._intercept, self._seed = fit_intercept, seed
         self._columns = int(fit_intercept) + len(source.feature_names)
         self._targets = len(source.target_names)
-        self._rows = Rows(source, partitioning, fit_intercept, engine)
+        is_sparse = hasattr(getattr(source, "features", None), "nnz")
+        self._rows = Rows(source, partitioning, fit_intercept, engine, is_sparse)
 
     def dense(self) -> Refined | None:
         """Precondition by a sketch; None when its columns are as good as dependent."""
@@ -69,10 +67,11 @@ class Refinement:
     def sparse(self) -> Refined | None:
         """Precondition by column norms, and by a sketch if that is not enough; None when columns are dependent.
 
-        A random probe rides along: its target is zero and so is its solution, unless columns are dependent. What is
-        left of it at the end therefore shows dependence, and slow convergence, which the targets need not show.
+        A random probe rides along in the same passes: a gradient with a share in every direction of the coefficients.
+        Steps take nothing from its share in directions in which no row has anything, so what is left of it shows
+        dependent columns, and slow convergence, which the targets need not show.
         """
-        zeros = np.zeros((self._columns, self._targets + 1))
+        zeros = np.zeros((self._columns, self._targets))
         first = self._rows.multiply(zeros, with_targets=True, with_scales=True)
         if not first.scales.max() < _LARGEST_SQUARES:
             return None
@@ -81,15 +80,12 @@ class Refinement:
             Alias(name, ()) for name, zero in zip(self._feature_columns(), conditioner.zero, strict=True) if zero
         )
         probe = np.random.default_rng(self._seed).standard_normal((self._columns, 1)) * ~conditioner.zero[:, None]
-        start = np.hstack([zeros[:, :-1], conditioner.divide(probe)])
-        refined = iterate(self._rows, conditioner, start, _PLAIN_STEPS, riders=1)
-        left = conditioner.multiply(refined.coefficients[:, -1:])
-        coefficients = refined.coefficients[:, :-1]
-        if refined.converged and np.linalg.norm(left) <= _PROBE_LEFT * np.linalg.norm(probe):
+        refined = iterate(self._rows, conditioner, zeros, _PLAIN_STEPS, first, probe)
+        if refined.converged and refined.probe_left <= PROBE_LEFT:
             how = f"column norms and {self._rows.passes} passes over the stored entries led to rounding"
-            solution = self._solution(refined, coefficients, aliased, float("nan"), None, first)
+            solution = self._solution(refined, aliased, float("nan"), None, first)
             return Refined(solution, _as_gathered(first), how)
-        return self._sketched(_SPARSE_SKETCH, coefficients, aliased, first)
+        return self._sketched(_SPARSE_SKETCH, refined.coefficients, aliased, first)
 
     def _feature_columns(self) -> tuple[str, ...]:
         from partsketch.summarise import INTERCEPT
@@ -118,7 +114,7 @@ class Refinement:
         # The inverse of a sketched Gram matrix is too large by this factor on average.
         shrink = np.sqrt((size - self._columns - 1) / size)
         inverse = conditioner.divide(np.eye(self._columns)) * shrink
-        solution = self._solution(refined, refined.coefficients, aliased, conditioner.condition, inverse, first)
+        solution = self._solution(refined, aliased, conditioner.condition, inverse, first)
         how = (
             f"a sparse sign sketch of {size} rows made the columns almost orthogonal, and {self._rows.passes} passes "
             f"led to rounding; standard errors come from the sketch and are known to about "
@@ -129,15 +125,14 @@ class Refinement:
     def _solution(
         self,
         refined: Iterated,
-        coefficients: FloatArray,
         aliased: tuple[Alias, ...],
         condition: float,
         inverse_root: FloatArray | None,
         first: Products,
     ) -> Solution:
         return Solution(
-            coefficients=coefficients,
-            residual_sums=refined.residual_sums[: self._targets],
+            coefficients=refined.coefficients,
+            residual_sums=refined.residual_sums,
             rank=self._columns - len(aliased),
             condition=condition,
             tolerance=1.0 / LARGEST_CONDITION,
@@ -150,11 +145,11 @@ class Refinement:
 
     def _total_sums(self, first: Products) -> FloatArray:
         """Return the sums of squares of the targets, around their means with an intercept; `first` has residuals Y."""
-        squares = first.residual_sums[: self._targets]
+        squares = first.residual_sums
         if not self._intercept:
             return squares
         weight = first.whole.weight_sum
-        means = first.gradients[0, : self._targets] / weight
+        means = first.gradients[0] / weight
         if (weight * means**2 < 100 * (squares - weight * means**2)).all():
             return np.asarray(squares - weight * means**2)
         # Far from zero the difference would have lost its digits: one more pass around the means.

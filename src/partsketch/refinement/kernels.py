@@ -91,9 +91,10 @@ def add_sparse(
 ) -> None:
     """Do the same for compressed rows and two targets; sums have one row per column, the residual sums last.
 
-    Indices are unsigned in here: signed ones could count from the end, and looking whether they do takes half the time.
+    `targets` may have fewer columns, or none: those missing are zero. Indices are unsigned in here: signed ones could
+    count from the end, and looking whether they do takes half the time.
     """
-    last = partial.shape[0] - 1
+    last, given = partial.shape[0] - 1, targets.shape[1]
     first, one, even = np.uint64(intercept), np.uint64(1), np.uint64(2**64 - 2)
     for row in range(pointers.shape[0] - 1):
         begin, end = np.uint64(pointers[row]), np.uint64(pointers[row + 1])
@@ -112,8 +113,11 @@ def add_sparse(
             column, value = np.uint64(indices[entry]) + first, data[entry]
             sum_0 += value * coefficients[column, 0]
             sum_1 += value * coefficients[column, 1]
-        residual_0 = targets[row, 0] - (sum_0 + other_0)
-        residual_1 = targets[row, 1] - (sum_1 + other_1)
+        residual_0, residual_1 = -(sum_0 + other_0), -(sum_1 + other_1)
+        if given > 0:
+            residual_0 += targets[row, 0]
+        if given > 1:
+            residual_1 += targets[row, 1]
         if intercept:
             residual_0 -= coefficients[0, 0]
             residual_1 -= coefficients[0, 1]
@@ -139,15 +143,18 @@ def add_sparse(
 @_compiled
 def add_sparse_scales(data: Any, indices: Any, pointers: Any, weights: Any, intercept: int, scales: Any) -> None:
     """Add the weighted sums (first column) and sums of squares (second) of every column."""
+    first, one = np.uint64(intercept), np.uint64(1)
     for row in range(pointers.shape[0] - 1):
         weight = 1.0 if weights.size == 0 else weights[row]
         if intercept:
             scales[0, 0] += weight
             scales[0, 1] += weight
-        for entry in range(pointers[row], pointers[row + 1]):
-            column = indices[entry] + intercept
-            scales[column, 0] += weight * data[entry]
-            scales[column, 1] += weight * data[entry] * data[entry]
+        entry, end = np.uint64(pointers[row]), np.uint64(pointers[row + 1])
+        while entry < end:
+            column, product = np.uint64(indices[entry]) + first, weight * data[entry]
+            scales[column, 0] += product
+            scales[column, 1] += product * data[entry]
+            entry += one
 
 
 @_compiled

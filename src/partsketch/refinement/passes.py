@@ -21,8 +21,8 @@ from partsketch.tolerance import Tolerance
 
 FloatArray = NDArray[np.float64]
 
-#: Rows of a segment: passes are short and should occupy all workers to their end.
-_SEGMENT_ROWS = 8192
+#: Rows of a segment: passes are short and should occupy all workers to their end. Sparse rows are quicker.
+_SEGMENT_ROWS, _SPARSE_SEGMENT_ROWS = 8192, 32768
 
 #: Rows that are converted at once when they do not lie in memory as they are needed.
 _CONVERTED_ROWS = 512
@@ -69,7 +69,7 @@ class Products:
     scales
         Weighted sums and sums of squares of the columns, shape (columns, 2); empty unless asked for.
     whole
-        Rows and weight, and the range of the targets.
+        Rows and weight, and the range of the targets if they were asked for.
     rows_dropped
         Rows left out for missing values.
     """
@@ -84,8 +84,11 @@ class Products:
 class Rows:
     """Rows of a source that can be passed over again and again, on any engine."""
 
-    def __init__(self, source: Source, partitioning: Partitioning, fit_intercept: bool, engine: Engine) -> None:
+    def __init__(
+        self, source: Source, partitioning: Partitioning, fit_intercept: bool, engine: Engine, sparse: bool
+    ) -> None:
         self._source, self._partitioning, self._engine = source, partitioning, engine
+        self._segment_rows = _SPARSE_SEGMENT_ROWS if sparse else _SEGMENT_ROWS
         self._fit_intercept = fit_intercept
         self.passes = 0
 
@@ -96,12 +99,12 @@ class Rows:
             _ADDED,
             self._partitioning,
             self._fit_intercept,
-            segment_rows=_SEGMENT_ROWS,
+            segment_rows=self._segment_rows,
             coefficients=np.ascontiguousarray(coefficients),
             with_targets=with_targets,
             with_scales=with_scales,
         )
-        tasks = make_tasks(self._source, self._partitioning, segment_rows=_SEGMENT_ROWS)
+        tasks = make_tasks(self._source, self._partitioning, segment_rows=self._segment_rows)
         collected = Collector(request, tasks)
         for outcome in run_tasks(self._engine, self._source, request, tasks, range(len(tasks)), Tolerance()):
             collected.add(outcome)
@@ -153,21 +156,18 @@ class _Multiplier:
         self._last_row = int(block.row_numbers[end - 1])
 
     def _targets_of(self, values: NDArray[Any]) -> FloatArray:
-        """Return the right-hand sides of some rows, and note the range of the targets."""
+        """Return the targets of some rows, without columns if they are not asked for, and note their range."""
+        if not self._request.with_targets:
+            return np.empty((len(values), 0))
         np.minimum(self._range[0], values.min(axis=0), out=self._range[0])
         np.maximum(self._range[1], values.max(axis=0), out=self._range[1])
-        out = np.zeros((len(values), self._count))
-        if self._request.with_targets:
-            out[:, : self._targets] = values
-        return out
+        return np.asarray(values, dtype=np.float64)
 
     def _feed_sparse(self, block: Block, begin: int, end: int, weights: FloatArray) -> None:
         matrix, targets = block.sparse_features, self._targets_of(block.targets[begin:end])  # type: ignore[attr-defined]
         entries = np.asarray(matrix.data, dtype=np.float64), matrix.indices, matrix.indptr[begin : end + 1]
         for number, coefficients in enumerate(self._pairs):
-            here = targets[:, 2 * number : 2 * number + 2]
-            if here.shape[1] < 2:
-                here = np.hstack([here, np.zeros_like(here)])
+            here = np.ascontiguousarray(targets[:, 2 * number : 2 * number + 2])
             sums = self._pair_sums[0, number], self._pair_sums[1, number]
             kernels.add_sparse(*entries, here, weights, coefficients, self._first, self._pair_states[number], *sums)
         if self._request.with_scales:
@@ -190,9 +190,12 @@ class _Multiplier:
             self._add(np.ascontiguousarray(rows[:, : self._features]), rows[:, self._features :], these)
 
     def _add(self, features: FloatArray, targets: NDArray[Any], weights: FloatArray) -> None:
+        given = self._targets_of(targets)
+        sides = np.zeros((len(given), self._count))
+        sides[:, : given.shape[1]] = given
         kernels.add_dense(
             features,
-            self._targets_of(targets),
+            sides,
             weights,
             self._by_target,
             self._first,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +126,7 @@ class SparseRows:
     """Rows whose features are (values, column indices, starts), as a CSR array holds them."""
 
     row_numbers: IntArray
-    features: tuple[FloatArray, NDArray[np.int32], NDArray[np.int32]]
+    features: tuple[FloatArray, NDArray[np.integer[Any]], NDArray[np.integer[Any]]]
     targets: FloatArray
     roots: FloatArray
 

@@ -34,7 +34,7 @@ class Block(Protocol):
     dropped
         Rows with missing values that were left out just before or among these rows.
     sparse_features
-        The features as a SciPy CSR array, one row per row of the block, or None when they are held densely.
+        The features as compressed rows, one per row of the block, or None when they are held densely.
     """
 
     @property

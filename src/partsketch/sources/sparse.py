@@ -15,11 +15,32 @@ from partsketch.sources.rows import check_numeric, clip
 
 
 @dataclass(frozen=True)
+class CompressedRows:
+    """Views of the entries of some rows of a CSR array.
+
+    SciPy's own class would copy them: it does so whenever a view is less than half of what it looks at.
+    """
+
+    data: NDArray[np.generic]
+    indices: NDArray[np.integer[Any]]
+    indptr: NDArray[np.integer[Any]]
+    width: int
+
+    def take(self, positions: IntArray) -> CompressedRows:
+        """Return copies of the rows at these positions."""
+        first = self.indptr[positions]
+        counts = self.indptr[positions + 1] - first
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(self.indptr.dtype)
+        entries = np.repeat(first - indptr[:-1], counts) + np.arange(indptr[-1])
+        return CompressedRows(self.data[entries], self.indices[entries], indptr, self.width)
+
+
+@dataclass(frozen=True)
 class SparseBlock:
-    """Rows whose features are a CSR array without duplicate entries, and whose targets are dense."""
+    """Rows whose features are compressed, without duplicate entries, and whose targets are dense."""
 
     row_numbers: IntArray
-    sparse_features: Any
+    sparse_features: CompressedRows
     targets: NDArray[np.generic]
     weights: FloatArray | None = None
     labels: IntArray | None = None
@@ -31,7 +52,7 @@ class SparseBlock:
     def copy_into(self, out: FloatArray, begin: int, end: int) -> None:
         """Write rows begin to end densely, one row of `out` per column."""
         matrix = self.sparse_features
-        width = matrix.shape[1]
+        width = matrix.width
         pointers = matrix.indptr[begin : end + 1]
         entries = slice(pointers[0], pointers[-1])
         rows = np.repeat(np.arange(end - begin), np.diff(pointers))
@@ -43,7 +64,7 @@ class SparseBlock:
         """Return the block of the rows at these positions."""
         return SparseBlock(
             row_numbers=self.row_numbers[positions],
-            sparse_features=self.sparse_features[positions],
+            sparse_features=self.sparse_features.take(positions),
             targets=self.targets[positions],
             weights=None if self.weights is None else self.weights[positions],
             labels=None if self.labels is None else self.labels[positions],
@@ -121,11 +142,8 @@ class SparseSource:
     def _block(self, begin: int, end: int, dropped: int) -> SparseBlock:
         matrix = self.features
         entries = slice(matrix.indptr[begin], matrix.indptr[end])
-        # Built from views: slicing a CSR array by rows would copy its entries.
-        rows = type(matrix)(
-            (matrix.data[entries], matrix.indices[entries], matrix.indptr[begin : end + 1] - matrix.indptr[begin]),
-            shape=(end - begin, matrix.shape[1]),
-        )
+        pointers = matrix.indptr[begin : end + 1] - matrix.indptr[begin]
+        rows = CompressedRows(matrix.data[entries], matrix.indices[entries], pointers, matrix.shape[1])
         block = SparseBlock(
             row_numbers=np.arange(begin, end, dtype=np.int64),
             sparse_features=rows,
