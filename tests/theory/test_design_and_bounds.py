@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,3 +70,21 @@ def test_refusals() -> None:
         theory.high_probability_excess_loss(8, 4, 500, 2, 1.0, 4.0, 0.1)
     with pytest.raises(InputError, match="d must be an integer of at least 1"):
         theory.smallest_sketch_size(0, 2, 0.1)
+
+
+def test_expected_divergence_of_uneven_partitions() -> None:
+    assert theory.gaussian_design_divergence_of_sizes([25] * 4, 3) == pytest.approx(
+        theory.gaussian_design_divergence(100, 3, 4)
+    )
+    assert theory.gaussian_design_divergence_of_sizes([7], 3) == 3
+    with pytest.raises(InputError, match="partition of 4 rows"):
+        theory.gaussian_design_divergence_of_sizes([40, 4], 3)
+    # 4,000 designs; without the − d − 1 it would be 3.8 where 4.88 is right, dozens of standard errors off.
+    rng = np.random.default_rng(3)
+    sizes, d = (40, 12, 20), 3
+    drawn = []
+    for _ in range(4000):
+        designs = [rng.standard_normal((size, d)) @ np.diag([1.0, 3.0, 0.2]) for size in sizes]
+        drawn.append(theory.divergence([X.T @ X for X in designs]))
+    expected = theory.gaussian_design_divergence_of_sizes(sizes, d)
+    assert abs(np.mean(drawn) - expected) < 4 * np.std(drawn) / np.sqrt(len(drawn))

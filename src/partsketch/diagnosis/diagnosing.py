@@ -26,7 +26,7 @@ from partsketch.solve import solve_least_squares
 from partsketch.sources.base import Source
 from partsketch.summarise import INTERCEPT, SummaryRequest
 from partsketch.summary_moments import exact_moments
-from partsketch.theory.design import gaussian_design_divergence
+from partsketch.theory.design import gaussian_design_divergence_of_sizes
 from partsketch.theory.heterogeneity import Heterogeneity, partition_heterogeneity
 from partsketch.theory.moments import PartitionMoments, pooled_moments, trace_products
 
@@ -148,7 +148,7 @@ def _judge(
         partitions=partition_diagnoses(moments, names, features),
         divergence_matrix=tuple(tuple(float(value) for value in row) for row in traces),
         divergence_ratio=ratio,
-        random_divergence_ratio=_random_ratio(pooled, len(moments)),
+        random_divergence_ratio=_random_ratio([part.row_count for part in moments], pooled.rank),
         shuffled_divergence_ratio=divergence_ratio(random_moments) if shuffled_full else None,
         ratio_without_rows=divergence_ratio(without) if rows else None,
         burg_divergence=float(traces.mean() - pooled.columns) if full_rank else None,
@@ -161,9 +161,9 @@ def _judge(
     return advise(found)
 
 
-def _random_ratio(pooled: PartitionMoments, count: int) -> float | None:
+def _random_ratio(sizes: list[int], rank: int) -> float | None:
     try:
-        return gaussian_design_divergence(pooled.row_count, pooled.rank, count) / pooled.rank
+        return gaussian_design_divergence_of_sizes(sizes, rank) / rank
     except InputError:
         return None
 

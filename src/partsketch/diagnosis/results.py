@@ -103,7 +103,7 @@ class Diagnosis:
     divergence_ratio
         D/d: one for equal partitions.
     random_divergence_ratio
-        Its expectation for Gaussian rows in random partitions; None when there are too few rows.
+        Its expectation for Gaussian rows in random partitions of these sizes; None when there are too few rows.
     shuffled_divergence_ratio
         D/d of a random partitioning of these very rows; None when a random partition would be singular.
     ratio_without_rows

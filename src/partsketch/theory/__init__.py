@@ -24,6 +24,7 @@ from partsketch.theory.covariance import (
 )
 from partsketch.theory.design import (
     gaussian_design_divergence,
+    gaussian_design_divergence_of_sizes,
     gaussian_design_gap,
     odd_partition_divergence,
     printed_gap_factor,
@@ -86,6 +87,7 @@ __all__ = [
     "expected_unsketched_average_excess_loss",
     "expected_whole_excess_loss",
     "gaussian_design_divergence",
+    "gaussian_design_divergence_of_sizes",
     "gaussian_design_gap",
     "high_probability_excess_loss",
     "inverse_variance_weights",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from partsketch.errors import InputError
 from partsketch.theory.arguments import require_count, require_non_negative, require_sketch_size
 
@@ -32,6 +34,31 @@ def gaussian_design_divergence(n: int, d: int, k: int) -> float:
     """
     _require_enough_rows(n, d, k)
     return d * (n - (d + 1)) / (n - k * (d + 1)) if k > 1 else float(d)
+
+
+def gaussian_design_divergence_of_sizes(sizes: Sequence[int], d: int) -> float:
+    """`E[D] = (d/k²) (k + Σ_{i≠j} n_j / (n_i − d − 1))` for i.i.d. Gaussian rows in partitions of these sizes.
+
+    From `E[G_i⁻¹] = Σ⁻¹/(n_i − d − 1)` and the independence of partitions; for even sizes it is Remark 3.4.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Rows of each partition; valid when each exceeds d + 1.
+    d : int
+        Columns.
+
+    Returns
+    -------
+    float
+        Expected divergence over the design.
+    """
+    count = len(sizes)
+    if count > 1 and min(sizes) <= d + 1:
+        raise InputError(f"sizes has a partition of {min(sizes)} rows: each needs more than d + 1 = {d + 1}.")
+    total = sum(sizes)
+    others = sum((total - size) / (size - d - 1) for size in sizes) if count > 1 else 0.0
+    return d * (count + others) / count**2
 
 
 def gaussian_design_gap(n: int, d: int, sketch_size: int, k: int, noise_variance: float) -> float:
