@@ -75,7 +75,9 @@ def _matrix_table(found: Diagnosis) -> Table:
 def _divergence_lines(found: Diagnosis) -> list[str]:
     beside = []
     if found.random_divergence_ratio is not None:
-        beside.append(f"{found.random_divergence_ratio:.4g} expected of Gaussian rows in random partitions of these sizes")
+        beside.append(
+            f"{found.random_divergence_ratio:.4g} expected of Gaussian rows in random partitions of these sizes"
+        )
     if found.shuffled_divergence_ratio is not None:
         beside.append(f"{found.shuffled_divergence_ratio:.4g} for a random partitioning of these rows")
     if found.ratio_without_rows is not None:
