@@ -146,20 +146,19 @@ class Problem:
         """Return the exact answer, computed once and kept."""
         path = DATA / f"{self.name}.reference.npz"
         if not path.exists():
-            DATA.mkdir(parents=True, exist_ok=True)
-            found = solve_reference(self.chunks)
-            np.savez(
-                path,
-                coefficients=found.coefficients,
-                factor=found.factor,
-                loss=found.loss,
-                last_step=found.last_step,
-            )
-        return _load_reference(path)
+            save_reference(path, solve_reference(self.chunks))
+        return load_reference(path)
+
+
+def save_reference(path: Path, found: Reference) -> None:
+    """Keep the exact answer of a problem."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez(path, coefficients=found.coefficients, factor=found.factor, loss=found.loss, last_step=found.last_step)
 
 
 @cache
-def _load_reference(path: Path) -> Reference:
+def load_reference(path: Path) -> Reference:
+    """Return an answer that was kept."""
     with np.load(path) as stored:
         return Reference(stored["coefficients"], stored["factor"], float(stored["loss"]), float(stored["last_step"]))
 

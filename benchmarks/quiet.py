@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ _LOOK_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Clock:
-    """Seconds so far: on the wall, of this process, and of everybody (stolen time included) on all cores."""
+    """Seconds so far: on the wall, of this process and its ended children, and of everybody (stolen ones too)."""
 
     wall: float
     own: float
@@ -32,7 +33,9 @@ def now() -> Clock:
     # user nice system idle iowait irq softirq steal
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     busy = sum(fields) - fields[3] - fields[4]
-    return Clock(time.perf_counter(), time.process_time(), busy / os.sysconf("SC_CLK_TCK"))
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = time.process_time() + children.ru_utime + children.ru_stime
+    return Clock(time.perf_counter(), own, busy / os.sysconf("SC_CLK_TCK"))
 
 
 def wait_for_quiet(patience: float) -> float:

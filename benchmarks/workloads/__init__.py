@@ -10,6 +10,8 @@ from benchmarks.workloads import (
     parquet_ill_conditioned,
     parquet_large,
     simulation,
+    sparse,
+    start_up,
 )
 from benchmarks.workloads.base import Workload
 
@@ -20,10 +22,12 @@ WORKLOADS: dict[str, Workload] = {
         fast_sketches,
         exact_in_memory,
         exact_wide,
+        sparse,
         simulation,
         growth,
         parquet_large,
         parquet_ill_conditioned,
         on_dask,
+        start_up,
     )
 }

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from benchmarks.problem import FloatArray, Problem
+from typing import Protocol
+
+from benchmarks.problem import FloatArray, Reference
 
 
-def judge_fit(problem: Problem, answer: FloatArray) -> dict[str, float]:
+class Judged(Protocol):
+    """A problem whose exact answer is known."""
+
+    def reference(self) -> Reference:
+        """Return the exact answer."""
+        ...
+
+
+def judge_fit(problem: Judged, answer: FloatArray) -> dict[str, float]:
     """Compare coefficients (intercept first) with the reference of a problem."""
     reference = problem.reference()
     if answer.shape != reference.coefficients.shape:
