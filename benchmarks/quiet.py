@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import resource
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 #: Above this share of all cores taken by others a run is not called quiet.
 BUSY_SHARE = 0.1
@@ -15,7 +18,7 @@ _LOOK_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Clock:
-    """Seconds so far: on the wall, of this process and its ended children, and of everybody (stolen ones too)."""
+    """Seconds so far: on the wall, of this process with those it started, and of everybody (stolen time included)."""
 
     wall: float
     own: float
@@ -33,9 +36,19 @@ def now() -> Clock:
     # user nice system idle iowait irq softirq steal
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     busy = sum(fields) - fields[3] - fields[4]
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    own = time.process_time() + children.ru_utime + children.ru_stime
+    own = time.process_time() + _of_children()
     return Clock(time.perf_counter(), own, busy / os.sysconf("SC_CLK_TCK"))
+
+
+def _of_children() -> float:
+    """Return the processor seconds of all processes that descend from this one, such as the workers of a cluster."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = ended.ru_utime + ended.ru_stime
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it has just ended
+            # user, system, and the same of its own children that have ended
+            seconds += sum(process.cpu_times()[:4])
+    return seconds
 
 
 def wait_for_quiet(patience: float) -> float:

@@ -24,7 +24,7 @@ QUICK_RESULTS = DATA / "quick-results"
 _ROOT = Path(__file__).resolve().parent.parent
 _PACKAGES = (
     *("partsketch", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "pyarrow", "numba", "statsmodels"),
-    *("dask", "dask-ml", "pyspark", "polars-ols", "h2o"),
+    *("dask", "dask-ml", "ray", "pyspark", "polars-ols", "h2o"),
 )
 _TIMEOUT_SECONDS = 900
 

@@ -27,7 +27,6 @@ def as_frame(arrays: Arrays) -> Any:
     """Load the rows into Spark's memory as vectors."""
     import pyarrow as pa
     import pyarrow.parquet as pq
-    from pyspark.ml.feature import VectorAssembler
 
     from benchmarks.problem import DATA
 
@@ -36,11 +35,18 @@ def as_frame(arrays: Arrays) -> Any:
     columns = [np.ascontiguousarray(column) for column in arrays.X.T]
     pq.write_table(pa.table([*columns, arrays.y], names=[*names, TARGET]), path)
     rows = _session().read.parquet(str(path))
-    assembler = VectorAssembler(inputCols=names, outputCol="features")
-    frame = assembler.transform(rows).select("features", TARGET).cache()
+    frame = as_vectors(rows).cache()
     frame.count()
     path.unlink()
     return frame
+
+
+def as_vectors(rows: Any) -> Any:
+    """Put the features of a row into one column, as MLlib wants them."""
+    from pyspark.ml.feature import VectorAssembler
+
+    names = [name for name in rows.columns if name != TARGET]
+    return VectorAssembler(inputCols=names, outputCol="features").transform(rows).select("features", TARGET)
 
 
 def fit_frame(frame: Any) -> FloatArray:

@@ -1,12 +1,12 @@
 """One file per workload."""
 
 from benchmarks.workloads import (
+    clusters,
     exact_in_memory,
     exact_wide,
     fast_sketches,
     gaussian_sketch,
     growth,
-    on_dask,
     parquet_ill_conditioned,
     parquet_large,
     simulation,
@@ -27,7 +27,7 @@ WORKLOADS: dict[str, Workload] = {
         growth,
         parquet_large,
         parquet_ill_conditioned,
-        on_dask,
+        clusters,
         start_up,
     )
 }

@@ -13,15 +13,18 @@ from partsketch.partitions import single_partition
 from partsketch.sketches.base import SketchSpecification
 from partsketch.summarise import SummaryRequest
 
+#: Rows of a frame: one segment of 65,536 rows and some of the next.
+FRAME_ROWS = 80_000
+
 EXACT = SummaryRequest(SketchSpecification("triangular"), single_partition(None), True)
 
 
-def frame(rows: int) -> pa.Table:
-    """Return columns of several types, with missing values in rows 77 and 100,003 of column b."""
+def frame(rows: int = FRAME_ROWS) -> pa.Table:
+    """Return columns of several types, with missing values in rows 77 and 70,003 of column b."""
     generator = np.random.default_rng(3)
     columns = {name: generator.normal(size=rows) for name in "abc"}
     target = columns["a"] - columns["b"] + generator.normal(size=rows)
-    columns["b"][[row for row in (77, 100_003) if row < rows]] = np.nan
+    columns["b"][[row for row in (77, 70_003) if row < rows]] = np.nan
     return pa.table(
         {
             **columns,

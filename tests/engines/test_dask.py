@@ -20,8 +20,9 @@ from partsketch.engines.base import get_engine
 from partsketch.fitting import fit_source
 from partsketch.gathering import make_tasks
 from partsketch.partitions import single_partition
-from partsketch.sketches.base import SketchSpecification
-from partsketch.summarise import SEGMENT_ROWS, SummaryRequest
+from partsketch.summarise import SEGMENT_ROWS
+from tests.engines import made_up
+from tests.engines.made_up import EXACT, FRAME_ROWS, eventually, peak_bytes
 from tests.test_local_engine import MadeUpRows, options
 
 da = pytest.importorskip("dask.array") if not os.environ.get("CI") else __import__("dask.array").array
@@ -29,26 +30,9 @@ dd = pytest.importorskip("dask.dataframe") if not os.environ.get("CI") else __im
 
 pytestmark = pytest.mark.xdist_group("dask")
 
-EXACT = SummaryRequest(SketchSpecification("triangular"), single_partition(None), True)
 
-
-def frame(rows: int = 150_000) -> pd.DataFrame:
-    generator = np.random.default_rng(3)
-    values = pd.DataFrame(generator.normal(size=(rows, 3)), columns=["a", "b", "c"])
-    values["site"] = generator.integers(0, 3, rows)
-    values["colour"] = generator.choice(["red", "green", "blue"], rows)
-    values["y"] = values.a - values.b + generator.normal(size=rows)
-    values.loc[values.index.isin([77, 100_003]), "b"] = np.nan
-    return values
-
-
-def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.05)
-    return holds()
+def frame(rows: int = FRAME_ROWS) -> pd.DataFrame:
+    return made_up.frame(rows).drop_columns(["row"]).to_pandas()
 
 
 def running(engine: Any) -> int:
@@ -177,24 +161,19 @@ def test_one_failing_task_leaves_the_others(dask_engine: Any) -> None:
     assert len(good) < 7
 
 
-def _peak_bytes() -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
-
-
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 def test_driver_and_scheduler_hold_no_more_for_more_rows(dask_engine: Any) -> None:
     """Eight times the rows: no more memory here, and no more tasks at once (the scheduler runs in this process)."""
     known: list[int] = []
     fit_source(MadeUpRows(25 * SEGMENT_ROWS), options(), dask_engine)
-    before = _peak_bytes()
+    before = peak_bytes()
     source = MadeUpRows(200 * SEGMENT_ROWS)
     tasks = make_tasks(source, single_partition(source.row_count))
     assert len(tasks) == 200
     for _ in dask_engine.run(source, EXACT, tasks):
         known.append(len(dask_engine.client.cluster.scheduler.tasks))
     # The rows are 210 MB; a driver that kept them, or their order, would be seen.
-    assert _peak_bytes() - before < 30e6
+    assert peak_bytes() - before < 30e6
     assert len(known) >= 200 / 16
     # Two threads: seven tasks under way, at most two bundles of 16 whose results wait, and merges.
     assert max(known) < 60

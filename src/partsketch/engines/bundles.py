@@ -6,11 +6,14 @@ import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 from partsketch.engines.base import TaskOutcome
 from partsketch.errors import InputError
 from partsketch.gathering import merge_results
 from partsketch.summarise import Task, TaskResult
+
+T = TypeVar("T")
 
 #: Most tasks that one worker takes at once: so much is done again when a worker dies.
 MOST_TASKS = 16
@@ -69,6 +72,22 @@ def merge_bundles(kind: str, bundles: Sequence[Bundle]) -> Bundle:
         result=merge_results(kind, results) if results else None,
         failed=tuple(failure for bundle in bundles for failure in bundle.failed),
     )
+
+
+def answer(work: Callable[[Any], T], chunk: Any) -> tuple[T | None, Exception | None]:
+    """Call a function with a chunk; called on workers. An error is a value there: it concerns this chunk alone."""
+    try:
+        return work(chunk), None
+    except Exception as error:
+        return None, portable(error)
+
+
+def taken(answered: tuple[T | None, Exception | None]) -> T:
+    """Return the value of an answer, or raise its error."""
+    value, error = answered
+    if error is not None:
+        raise error
+    return cast(T, value)
 
 
 def portable(error: Exception) -> Exception:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from partsketch.engines.dask_work import Failure, apply
+from partsketch.engines.bundles import answer, taken
 from partsketch.errors import InputError
 from partsketch.sources.chunked import ChunkedRows, Chunks, chunk_rows
 from partsketch.sources.remote import ChunkedArrays
@@ -77,13 +77,10 @@ class DaskCollection:
         try:
             while True:
                 while len(waiting) < most and (number := next(remaining, None)) is not None:
-                    waiting.append(self._client.submit(apply, work, self.futures(number), pure=False))
+                    waiting.append(self._client.submit(answer, work, self.futures(number), pure=False))
                 if not waiting:
                     return
-                found = waiting.popleft().result()
-                if isinstance(found, Failure):
-                    raise found.error
-                yield found
+                yield taken(waiting.popleft().result())
         finally:
             if waiting:
                 self._client.cancel(list(waiting), force=True)
@@ -105,9 +102,7 @@ def open_collection(client: Any, data: Any) -> ChunkedRows:
     sizes = tuple(counted.map(len))
     # The declared types of a data frame do not tell what its objects are, a chunk does.
     first = next((number for number, size in enumerate(sizes) if size), 0)
-    described = client.submit(apply, _columns, collection.futures(first), pure=False).result()
-    if isinstance(described, Failure):
-        raise described.error
+    described = taken(client.submit(answer, _columns, collection.futures(first), pure=False).result())
     return ChunkedRows(Chunks.of(collection, sizes), described)
 
 

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from partsketch.engines import dask_work
 from partsketch.engines.base import TaskOutcome
+from partsketch.engines.bundles import merge_bundles
 from partsketch.errors import InputError
 from partsketch.sources.base import Source
 from partsketch.sources.chunked import RemoteSource, is_remote
@@ -88,7 +89,7 @@ class Flight:
             part = part_of(self._source, task.start, task.stop)
         key = f"{self._name}-task-{index}"
         with _large_arguments():
-            future = self._client.submit(dask_work.attempt, self._asked, task, chunks, part, key=key, pure=False)
+            future = self._client.submit(dask_work.attempt, self._asked, index, task, chunks, part, key=key, pure=False)
         self._attempts[index] = future
         future.add_done_callback(lambda _: self._ended.put(("task", index)))
 
@@ -115,7 +116,7 @@ class Flight:
         key = f"{self._name}-merge-{number}-{uuid4().hex[:6]}"
         attempts = [self._attempts[index] for index in indices]
         # First, so that summaries do not pile up behind rows.
-        future = self._client.submit(dask_work.merge, self._kind, indices, attempts, key=key, pure=False, priority=10)
+        future = self._client.submit(merge_bundles, self._kind, attempts, key=key, pure=False, priority=10)
         self._merges[number] = (indices, future)
         future.add_done_callback(lambda _: self._ended.put(("merge", number)))
 
@@ -123,7 +124,7 @@ class Flight:
         """Yield the outcomes of a merge; when it could not be made, find the tasks that are to blame."""
         indices, future = self._merges.pop(number)
         if future.status == "finished":
-            yield from future.result()
+            yield from future.result().outcomes()
             for index in indices:
                 del self._attempts[index]
             return
@@ -146,14 +147,14 @@ class Flight:
     def _finished(self) -> Iterator[TaskOutcome]:
         """Yield what has been finished but not merged when the deadline passes."""
         last = time.monotonic() + _GRACE_SECONDS
-        for index, future in list(self._attempts.items()):
+        for future in list(self._attempts.values()):
             if future.status != "finished":
                 continue
             try:
                 found = future.result(timeout=max(0.01, last - time.monotonic()))
             except Exception:  # whatever it was, the result did not come in time
                 continue
-            yield from dask_work.merge(self._kind, [index], [found])
+            yield from found.outcomes()
 
     def stop(self) -> None:
         """Cancel what is under way and let go of everything."""

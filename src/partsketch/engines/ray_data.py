@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from partsketch.engines.bundles import portable
+from partsketch.engines.bundles import answer, taken
 from partsketch.engines.ray import import_ray
 from partsketch.errors import InputError
 from partsketch.sources.chunked import ChunkedRows, Chunks
@@ -32,7 +32,7 @@ class RayBlocks:
     def map(self, work: Callable[[Any], T]) -> Iterator[T]:
         """Call `work` with every block where it lies; yield the results in the order of the blocks."""
         ray = import_ray()
-        on_block = ray.remote(_on_block).options(num_cpus=1)
+        on_block = ray.remote(answer).options(num_cpus=1)
         shared = ray.put(work)
         left = iter(self.refs)
         under_way: deque[Any] = deque()
@@ -41,17 +41,7 @@ class RayBlocks:
                 under_way.append(on_block.remote(shared, block))
             if not under_way:
                 return
-            value, error = ray.get(under_way.popleft())
-            if error is not None:
-                raise error
-            yield value
-
-
-def _on_block(work: Callable[[Any], Any], block: Any) -> tuple[Any, Exception | None]:
-    try:
-        return work(block), None
-    except Exception as error:
-        return None, portable(error)
+            yield taken(ray.get(under_way.popleft()))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from partsketch.engines.bundles import Bundle, portable
+from partsketch.engines.bundles import Bundle, answer, taken
 from partsketch.engines.spark_jobs import collect_bundles
 from partsketch.engines.spark_partition import MEETING_ANSWER, PARTITION_ANSWER, meeting_work, partition_work
 from partsketch.errors import InputError
@@ -49,24 +49,18 @@ class SparkPartitions:
         """Call `work` with the Arrow batches of every partition; yield the small results by partition."""
         schema = _arrow_schema(self.frame)
 
-        def answer(batches: Iterator[Any]) -> Iterator[Any]:
+        def on_partition(batches: Iterator[Any]) -> Iterator[Any]:
             import pyarrow as pa
             from pyspark import TaskContext
 
-            try:
-                value: tuple[Any, Exception | None] = work(pa.RecordBatchReader.from_batches(schema, batches)), None
-            except Exception as error:
-                value = None, portable(error)
+            value = answer(work, pa.RecordBatchReader.from_batches(schema, batches))
             number = pa.array([TaskContext.get().partitionId()], pa.int32())
             yield pa.record_batch({"number": number, "value": [pickle.dumps(value)]})
 
         with quietly():
-            rows = self.frame.mapInArrow(answer, _ANSWER).collect()
+            rows = self.frame.mapInArrow(on_partition, _ANSWER).collect()
         for row in sorted(rows, key=lambda row: row.number):
-            value, error = pickle.loads(row.value)
-            if error is not None:
-                raise error
-            yield value
+            yield taken(pickle.loads(row.value))
 
 
 @dataclass(frozen=True)
