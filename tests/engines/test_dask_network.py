@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.engines.conftest import need
+
 ROOT = Path(__file__).parents[2]
 NAMES = ("hub", "one", "two")
 
@@ -94,7 +96,7 @@ class Network:
 
 @pytest.fixture
 def network(tmp_path: Path) -> Iterator[Network]:
-    pytest.importorskip("distributed")
+    need("distributed")
     reason = _allowed()
     if reason:
         pytest.skip(reason)

@@ -152,7 +152,7 @@ def test_one_failing_task_leaves_the_others_which_are_merged(spark_engine: Any) 
     assert str(failed[0].error) == f"row {3 * SEGMENT_ROWS + 1} cannot be read"
     good = [outcome for outcome in outcomes if outcome.error is None]
     assert sorted(task for outcome in good for task in outcome.tasks) == [*range(3), *range(4, 80)]
-    # Bundles of ten tasks.
+    # Eight bundles of ten tasks.
     assert len(good) <= 8
 
 

@@ -101,9 +101,14 @@ def portable(error: Exception) -> Exception:
 
 
 def bundle_tasks(count: int, workers: int, most: int = MOST_TASKS) -> list[range]:
-    """Group consecutive tasks, about four groups for every worker, so that all end at about the same time."""
-    size = max(1, min(most, -(-count // (4 * workers))))
-    return [range(begin, min(begin + size, count)) for begin in range(0, count, size)]
+    """Group consecutive tasks, four or more groups of nearly the same size for every worker, so that all end together.
+
+    >>> bundle_tasks(9, 1)
+    [range(0, 2), range(2, 4), range(4, 6), range(6, 9)]
+    """
+    rounds = max(4, -(-count // (most * workers)))
+    groups = min(count, rounds * workers)
+    return [range(count * i // groups, count * (i + 1) // groups) for i in range(groups)]
 
 
 def task_rows(tasks: Sequence[Task], indices: Iterable[int]) -> int:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from partsketch.engines.bundles import answer, taken
 from partsketch.engines.ray import import_ray
 from partsketch.errors import InputError
 from partsketch.sources.chunked import ChunkedRows, Chunks
+from partsketch.sources.identity import joint_digest, table_digest
 from partsketch.sources.rows import Column, schema_columns
 
 T = TypeVar("T")
@@ -25,9 +27,13 @@ class RayBlocks:
     """References to the blocks of a dataset, Arrow tables in Ray's object store."""
 
     refs: tuple[Any, ...]
-    token: str
     engine: str = "ray"
     noun: str = "Ray dataset"
+
+    @cached_property
+    def token(self) -> str:
+        """A digest of all rows, made where they lie; references differ from run to run and say nothing of them."""
+        return joint_digest(self.map(table_digest))
 
     def map(self, work: Callable[[Any], T]) -> Iterator[T]:
         """Call `work` with every block where it lies; yield the results in the order of the blocks."""
@@ -70,13 +76,7 @@ def dataset_rows(dataset: Any) -> ChunkedRows:
     finally:
         options.preserve_order = preserved
         logger.setLevel(level)
-    collection = RayBlocks(tuple(blocks), _token(blocks))
+    collection = RayBlocks(tuple(blocks))
     sizes = list(collection.map(_size))
     columns = next((size.columns for size in sizes if size.rows), ())
     return ChunkedRows(Chunks.of(collection, (size.rows for size in sizes)), columns)
-
-
-def _token(blocks: Iterable[Any]) -> str:
-    from hashlib import sha256
-
-    return sha256("".join(block.hex() for block in blocks).encode()).hexdigest()

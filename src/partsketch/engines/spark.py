@@ -127,6 +127,8 @@ def _start(session_class: Any, master: str, where: str | None) -> Any:
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        # Spark's 200 are for a cluster; here each costs more than its work.
+        builder = builder.config("spark.sql.shuffle.partitions", str(2 * usable_cores()))
     try:
         return builder.getOrCreate()
     except Exception as error:  # Java that is missing, a master that does not answer: Spark has no common class

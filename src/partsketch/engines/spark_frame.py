@@ -10,11 +10,11 @@ from __future__ import annotations
 import io
 import pickle
 import re
-import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from partsketch.engines.bundles import Bundle, answer, taken
@@ -22,6 +22,7 @@ from partsketch.engines.spark_jobs import collect_bundles
 from partsketch.engines.spark_partition import MEETING_ANSWER, PARTITION_ANSWER, meeting_work, partition_work
 from partsketch.errors import InputError
 from partsketch.sources.chunked import ChunkedRows, Chunks
+from partsketch.sources.identity import joint_digest, stream_digest
 from partsketch.sources.remote import ChunkedColumns
 from partsketch.sources.rows import schema_columns
 from partsketch.summarise import SummaryRequest, Task
@@ -41,9 +42,13 @@ class SparkPartitions:
     """The partitions of a `DataFrame`."""
 
     frame: Any
-    token: str
     engine: str = "spark"
     noun: str = "Spark data frame"
+
+    @cached_property
+    def token(self) -> str:
+        """A digest of all rows, made where they lie: a plan does not tell what it will find."""
+        return joint_digest(self.map(_digest))
 
     def map(self, work: Callable[[Any], T]) -> Iterator[T]:
         """Call `work` with the Arrow batches of every partition; yield the small results by partition."""
@@ -80,7 +85,7 @@ def frame_rows(frame: Any) -> FrameRows:
     if getattr(frame, "isStreaming", False):
         raise InputError("A streaming data frame of Spark has no end: write it to files, or pass a batch data frame.")
     columns = schema_columns(_arrow_schema(frame))
-    collection = SparkPartitions(frame, str(uuid.uuid4()))
+    collection = SparkPartitions(frame)
     sizes = _quick_sizes(frame) if _has_fixed_partitions(frame) else list(collection.map(_count))
     return FrameRows(Chunks.of(collection, sizes), columns)
 
@@ -98,6 +103,12 @@ def quietly() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
         yield
+
+
+def _digest(batches: Any) -> str:
+    import pyarrow as pa
+
+    return stream_digest(batches.schema, (pa.Table.from_batches([batch]) for batch in batches))
 
 
 def _count(batches: Any) -> int:

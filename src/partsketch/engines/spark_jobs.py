@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import reduce
+from functools import cache, reduce
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
@@ -90,7 +91,9 @@ class FileJobs:
         def work(item: tuple[list[int], Source | None]) -> Bundle:
             source, request, tasks = shared.value
             indices, part = item
-            return run_bundle(kind, indices, lambda index: run_task(part or source, request, tasks[index]))
+            bundle = run_bundle(kind, indices, lambda index: run_task(part or source, request, tasks[index]))
+            _spare_collector()
+            return bundle
 
         ended = self._context.parallelize(items, len(items)).map(work)
         return collect_bundles(ended, kind, len(items))
@@ -103,6 +106,16 @@ class FileJobs:
     def close(self) -> None:
         """Remove the broadcast value from the executors."""
         self._shared.destroy()
+
+
+@cache
+def _spare_collector() -> None:
+    """Take what has been imported out of the reach of the garbage collector, once per Python worker.
+
+    Spark has every worker collect after every task. With our libraries loaded that takes longer than many a task.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def collect_bundles(bundles: Any, kind: str, parts: int) -> list[Bundle]:

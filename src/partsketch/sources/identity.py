@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
@@ -71,7 +72,7 @@ def _unknown(description: str) -> InputError:
 
 def _rows_identity(rows: Rows) -> dict[str, str]:
     if isinstance(rows, TableRows):
-        return {"content": _table_digest(rows.table)}
+        return {"content": table_digest(rows.table)}
     if isinstance(rows, MatrixRows):
         arrays = [part.array for part in rows.parts if isinstance(part, MemoryPart)]
         if arrays:
@@ -135,13 +136,23 @@ class _Sink:
         """Do nothing: the digest is read afterwards."""
 
 
-def _table_digest(table: Any) -> str:
+def table_digest(table: Any) -> str:
     """Hash a table, in whatever chunks it is held."""
+    pieces = (table.slice(begin, _HASHED_ROWS) for begin in range(0, table.num_rows, _HASHED_ROWS))
+    return stream_digest(table.schema, pieces)
+
+
+def stream_digest(schema: Any, pieces: Iterable[Any]) -> str:
+    """Hash tables one after another; the digest depends on where one ends and the next begins."""
     import pyarrow as pa
 
     sink = _Sink()
-    with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), table.schema.remove_metadata()) as writer:
-        for begin in range(0, table.num_rows, _HASHED_ROWS):
-            rows = table.slice(begin, _HASHED_ROWS).combine_chunks().replace_schema_metadata(None)
-            writer.write_table(rows.unify_dictionaries())
+    with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), schema.remove_metadata()) as writer:
+        for piece in pieces:
+            writer.write_table(piece.combine_chunks().replace_schema_metadata(None).unify_dictionaries())
     return sink.digest.hexdigest()
+
+
+def joint_digest(digests: Iterable[str]) -> str:
+    """Return one digest for those of several chunks."""
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()
