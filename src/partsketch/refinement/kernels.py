@@ -141,6 +141,51 @@ def add_sparse(
 
 
 @_compiled
+def add_sparse_single(
+    data: Any,
+    indices: Any,
+    pointers: Any,
+    targets: Any,
+    weights: Any,
+    coefficients: Any,
+    intercept: int,
+    state: Any,
+    partial: Any,
+    total: Any,
+) -> None:
+    """Do the same for one target, in three quarters of the time; arrays have one column."""
+    last, given = partial.shape[0] - 1, targets.shape[1]
+    first, one, even = np.uint64(intercept), np.uint64(1), np.uint64(2**64 - 2)
+    for row in range(pointers.shape[0] - 1):
+        begin, end = np.uint64(pointers[row]), np.uint64(pointers[row + 1])
+        paired = begin + ((end - begin) & even)
+        sum_0 = other_0 = 0.0
+        entry = begin
+        while entry < paired:
+            sum_0 += data[entry] * coefficients[np.uint64(indices[entry]) + first, 0]
+            other_0 += data[entry + one] * coefficients[np.uint64(indices[entry + one]) + first, 0]
+            entry += one + one
+        if entry < end:
+            sum_0 += data[entry] * coefficients[np.uint64(indices[entry]) + first, 0]
+        residual = -(sum_0 + other_0)
+        if given > 0:
+            residual += targets[row, 0]
+        if intercept:
+            residual -= coefficients[0, 0]
+        product = residual if weights.size == 0 else weights[row] * residual
+        partial[last, 0] += product * residual
+        if intercept:
+            partial[0, 0] += product
+        entry = begin
+        while entry < end:
+            partial[np.uint64(indices[entry]) + first, 0] += data[entry] * product
+            entry += one
+        state[0] += 1
+        if state[0] == SPARSE_RUN:
+            flush(state, partial, total)
+
+
+@_compiled
 def add_sparse_scales(data: Any, indices: Any, pointers: Any, weights: Any, intercept: int, scales: Any) -> None:
     """Add the weighted sums (first column) and sums of squares (second) of every column."""
     first, one = np.uint64(intercept), np.uint64(1)

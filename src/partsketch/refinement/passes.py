@@ -128,13 +128,11 @@ class _Multiplier:
         self._state = np.zeros(1, dtype=np.int64)
         self._by_target = np.ascontiguousarray(request.coefficients.T)
         self._sums = np.zeros((2, self._count, columns + 1))
-        # Sparse rows are multiplied by two vectors at a time, which are kept side by side.
-        pairs = (self._count + 1) // 2
-        self._pairs = np.zeros((pairs, columns, 2))
-        for number in range(self._count):
-            self._pairs[number // 2, :, number % 2] = request.coefficients[:, number]
-        self._pair_sums = np.zeros((2, pairs, columns + 1, 2))
-        self._pair_states = np.zeros((pairs, 1), dtype=np.int64)
+        # Sparse rows are multiplied by two vectors at a time, which are kept side by side, and by one that is left.
+        groups = np.split(request.coefficients, range(2, self._count, 2), axis=1)
+        self._groups = [np.ascontiguousarray(group) for group in groups]
+        self._group_sums = [np.zeros((2, columns + 1, group.shape[1])) for group in groups]
+        self._group_states = np.zeros((len(groups), 1), dtype=np.int64)
         self._scales = np.zeros((columns, 2))
         self._rows = 0
         self._weight = 0.0
@@ -166,10 +164,11 @@ class _Multiplier:
     def _feed_sparse(self, block: Block, begin: int, end: int, weights: FloatArray) -> None:
         matrix, targets = block.sparse_features, self._targets_of(block.targets[begin:end])  # type: ignore[attr-defined]
         entries = np.asarray(matrix.data, dtype=np.float64), matrix.indices, matrix.indptr[begin : end + 1]
-        for number, coefficients in enumerate(self._pairs):
+        for number, coefficients in enumerate(self._groups):
             here = np.ascontiguousarray(targets[:, 2 * number : 2 * number + 2])
-            sums = self._pair_sums[0, number], self._pair_sums[1, number]
-            kernels.add_sparse(*entries, here, weights, coefficients, self._first, self._pair_states[number], *sums)
+            add = kernels.add_sparse_single if coefficients.shape[1] == 1 else kernels.add_sparse
+            state, (partial, total) = self._group_states[number], self._group_sums[number]
+            add(*entries, here, weights, coefficients, self._first, state, partial, total)
         if self._request.with_scales:
             kernels.add_sparse_scales(*entries, weights, self._first, self._scales)
 
@@ -204,8 +203,8 @@ class _Multiplier:
         )
 
     def finish(self) -> Piece:
-        paired = self._pair_sums[1] + self._pair_sums[0]
-        total = (self._sums[1] + self._sums[0]).T + np.hstack(list(paired))[:, : self._count]
+        sparse = np.hstack([total + partial for partial, total in self._group_sums])
+        total = (self._sums[1] + self._sums[0]).T + sparse
         if not np.isfinite(total).all():
             # The caller reads these rows again and finds the first value that is not finite, or that none is.
             raise NotFiniteError("", self._last_row, np.nan)
