@@ -28,9 +28,6 @@ _LARGEST_RUNS = 8
 #: Part of the worst case of rounding, ε·condition·‖residual‖, that is usually reached.
 _USUAL_ROUNDING = 0.01
 
-#: Curvature, by the square of a direction, that cannot be told from rounding: a step that way would have any length.
-_FLAT = 1e-14
-
 #: Part of a random probe that may be left when columns are independent: dependent ones leave about 1/√d of it.
 PROBE_LEFT = 1e-6
 
@@ -125,7 +122,7 @@ def _run(
         products = rows.multiply(conditioner.divide(direction), with_targets=False)
         image = -conditioner.divide_transposed(products.gradients)
         curvature = np.einsum("ij,ij->j", direction, image)
-        moving = curvature > _FLAT * np.einsum("ij,ij->j", direction, direction)
+        moving = curvature > 0
         length = np.divide(square, curvature, out=np.zeros_like(square), where=moving)
         solution += length * direction
         residual -= length * image
