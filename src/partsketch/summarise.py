@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from partsketch.blas import WIDEST_KERNEL, padded_width, tile_rows_for
+from partsketch.blas import padded_width, tile_rows_for
 from partsketch.column_kernels import column_addresses
 from partsketch.errors import InputError
 from partsketch.merging import merge_in_order
@@ -156,16 +156,16 @@ class _Feeder:
         self._partition, self._segment = partition, segment
         padded = padded_width(self._width)
         tile_rows = tile_rows_for(padded)
-        # Rows that lie one after another in memory are copied as they are; products of the library have the same bits
-        # either way unless rows are few; the kernel for few columns wants columns.
-        by_rows = padded > WIDEST_KERNEL and getattr(source, "row_major", False)
+        sketch = get_sketch(request.specification.kind)
+        # Rows that lie one after another in memory are copied as they are where the sketch takes either: products of
+        # the library have the same bits, unless columns or rows are few.
+        by_rows = padded >= sketch.row_tiles_from and getattr(source, "row_major", False)
         self._tile = np.zeros((tile_rows, padded)).T if by_rows else np.zeros((padded, tile_rows))
         self._by_rows = by_rows
         self._row_numbers = np.empty(tile_rows, dtype=np.int64)
         self._weights = np.ones(tile_rows)
         self._filled = 0
         self._places: IntArray | None = None
-        sketch = get_sketch(request.specification.kind)
         columns = Columns(len(source.feature_names), len(source.target_names), request.fit_intercept)
         self._accumulators = [
             sketch.accumulator(request.specification, request.stream(partition, number), columns)

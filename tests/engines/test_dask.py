@@ -174,9 +174,10 @@ def test_driver_and_scheduler_hold_no_more_for_more_rows(dask_engine: Any) -> No
         known.append(len(dask_engine.client.cluster.scheduler.tasks))
     # The rows are 210 MB; a driver that kept them, or their order, would be seen.
     assert peak_bytes() - before < 30e6
-    assert len(known) >= 200 / 16
-    # Two threads: seven tasks under way, at most two bundles of 16 whose results wait, and merges.
-    assert max(known) < 60
+    # Results come while others are still made: two merges for each of two threads.
+    assert len(known) >= 4
+    # Seven bundles of tasks under way, at most two groups of four that wait to be merged, and their merges.
+    assert max(known) < 20
     assert eventually(lambda: not dask_engine.client.cluster.scheduler.tasks)
 
 

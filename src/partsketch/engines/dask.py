@@ -94,7 +94,8 @@ class DaskEngine:
         if not tasks:
             return
         total = None if tasks[-1].stop is None else sum((task.stop or 0) - task.start for task in tasks)
-        flight = Flight(self.client, source, request, tasks)
+        # What is finished when the deadline passes should not wait for what shares its bundle.
+        flight = Flight(self.client, source, request, tasks, one_by_one=deadline is not None)
         with RowProgress(total) as progress:
             try:
                 yield from flight.outcomes(deadline, progress.advance)

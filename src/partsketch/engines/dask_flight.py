@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from partsketch.engines import dask_work
 from partsketch.engines.base import TaskOutcome
-from partsketch.engines.bundles import merge_bundles
+from partsketch.engines.bundles import bundle_tasks, merge_bundles, task_rows
 from partsketch.errors import InputError
 from partsketch.sources.base import Source
 from partsketch.sources.chunked import RemoteSource, is_remote
@@ -31,7 +31,9 @@ _AWAKE_SECONDS = 0.5
 class Flight:
     """Submits tasks as others end, so that neither the scheduler nor the driver holds more than a few of them."""
 
-    def __init__(self, client: Any, source: Source, request: SummaryRequest, tasks: Sequence[Task]) -> None:
+    def __init__(
+        self, client: Any, source: Source, request: SummaryRequest, tasks: Sequence[Task], one_by_one: bool
+    ) -> None:
         import cloudpickle
 
         self._client, self._source, self._tasks = client, source, tasks
@@ -45,7 +47,11 @@ class Flight:
         self._holds_rows = self._remote is None and holds_rows(source)
         threads = max(1, sum(client.nthreads().values()))
         self._most_running = 3 * threads + 1
-        self._bundle = min(MOST_MERGED, -(-len(tasks) // (2 * threads)))
+        # Every task that the scheduler knows costs milliseconds of a core: rows that workers read for themselves are
+        # asked for several tasks at a time. Rows that lie on the cluster or here are moved for one task at a time.
+        alone = one_by_one or self._remote is not None or self._holds_rows
+        self._units = [range(i, i + 1) for i in range(len(tasks))] if alone else bundle_tasks(len(tasks), threads)
+        self._merged = min(MOST_MERGED, -(-len(self._units) // (2 * threads)))
         # As a task, not as scattered data: what a lost worker held can be made again.
         sent = self._remote.sent() if self._remote else (None if self._holds_rows else source)
         skeleton = part_of(source, 0, 0) if sent is None else sent
@@ -58,40 +64,42 @@ class Flight:
         begun = done = 0
         unmerged: set[int] = set()
         while done < len(self._tasks):
-            while len(unmerged) < self._most_running and begun < len(self._tasks):
+            while len(unmerged) < self._most_running and begun < len(self._units):
                 unmerged.add(begun)
                 self._begin(begun)
                 begun += 1
-                if begun % self._bundle == 0 or begun == len(self._tasks):
-                    self._merge(tuple(range((begun - 1) // self._bundle * self._bundle, begun)))
+                if begun % self._merged == 0 or begun == len(self._units):
+                    self._merge(tuple(range((begun - 1) // self._merged * self._merged, begun)))
             event = self._next_event(deadline)
             if event is None:
                 yield from self._finished()
                 return
             what, number = event
-            if what == "task":
+            if what == "unit":
                 unmerged.discard(number)
                 self._release_chunks(number)
-                task = self._tasks[number]
-                progress((task.stop or task.start) - task.start)
+                progress(task_rows(self._tasks, self._units[number]))
                 continue
             for outcome in self._landed(number):
                 done += len(outcome.tasks)
                 yield outcome
 
-    def _begin(self, index: int) -> None:
-        task = self._tasks[index]
+    def _begin(self, number: int) -> None:
+        unit = self._units[number]
+        tasks = self._tasks[unit.start : unit.stop]
         chunks = part = None
         if self._remote is not None:
-            needed = self._remote.chunks.between(task.start, task.stop)
-            chunks = [self._chunk(number) for number in needed]
+            needed = self._remote.chunks.between(tasks[0].start, tasks[0].stop)
+            chunks = [self._chunk(chunk) for chunk in needed]
         elif self._holds_rows:
-            part = part_of(self._source, task.start, task.stop)
-        key = f"{self._name}-task-{index}"
+            part = part_of(self._source, tasks[0].start, tasks[0].stop)
+        key = f"{self._name}-task-{number}"
         with _large_arguments():
-            future = self._client.submit(dask_work.attempt, self._asked, index, task, chunks, part, key=key, pure=False)
-        self._attempts[index] = future
-        future.add_done_callback(lambda _: self._ended.put(("task", index)))
+            future = self._client.submit(
+                dask_work.attempt, self._asked, unit.start, tasks, chunks, part, key=key, pure=False
+            )
+        self._attempts[number] = future
+        future.add_done_callback(lambda _: self._ended.put(("unit", number)))
 
     def _chunk(self, number: int) -> Any:
         if number not in self._chunks:
@@ -105,34 +113,36 @@ class Flight:
         if self._remote is None:
             return
         waiting = [index for index, future in self._attempts.items() if index != done and not future.done()]
-        next_task = max(self._attempts, default=done) + 1
-        waiting += [next_task] if next_task < len(self._tasks) else []
+        following = max(self._attempts, default=done) + 1
+        waiting += [following] if following < len(self._units) else []
         starts = [self._remote.chunks.between(self._tasks[index].start, None).start for index in waiting]
         for number in [number for number in self._chunks if not starts or number < min(starts)]:
             del self._chunks[number]
 
-    def _merge(self, indices: tuple[int, ...]) -> None:
-        number = indices[0]
-        key = f"{self._name}-merge-{number}-{uuid4().hex[:6]}"
-        attempts = [self._attempts[index] for index in indices]
+    def _merge(self, units: tuple[int, ...]) -> None:
+        first = units[0]
+        key = f"{self._name}-merge-{first}-{uuid4().hex[:6]}"
+        attempts = [self._attempts[unit] for unit in units]
         # First, so that summaries do not pile up behind rows.
         future = self._client.submit(merge_bundles, self._kind, attempts, key=key, pure=False, priority=10)
-        self._merges[number] = (indices, future)
-        future.add_done_callback(lambda _: self._ended.put(("merge", number)))
+        self._merges[first] = (units, future)
+        future.add_done_callback(lambda _: self._ended.put(("merge", first)))
 
-    def _landed(self, number: int) -> Iterator[TaskOutcome]:
-        """Yield the outcomes of a merge; when it could not be made, find the tasks that are to blame."""
-        indices, future = self._merges.pop(number)
+    def _landed(self, first: int) -> Iterator[TaskOutcome]:
+        """Yield the outcomes of a merge; when it could not be made, find the units that are to blame."""
+        units, future = self._merges.pop(first)
         if future.status == "finished":
             yield from future.result().outcomes()
-            for index in indices:
-                del self._attempts[index]
+            for unit in units:
+                del self._attempts[unit]
             return
-        blamed = [index for index in indices if self._attempts[index].status in ("error", "cancelled", "lost")]
-        for index in blamed or indices:
-            yield TaskOutcome((index,), None, _reason(self._attempts.pop(index) if blamed else future))
-        if blamed and len(blamed) < len(indices):
-            self._merge(tuple(index for index in indices if index not in blamed))
+        blamed = [unit for unit in units if self._attempts[unit].status in ("error", "cancelled", "lost")]
+        for unit in blamed or units:
+            reason = _reason(self._attempts.pop(unit) if blamed else future)
+            for index in self._units[unit]:
+                yield TaskOutcome((index,), None, reason)
+        if blamed and len(blamed) < len(units):
+            self._merge(tuple(unit for unit in units if unit not in blamed))
 
     def _next_event(self, deadline: float | None) -> tuple[str, int] | None:
         """Return what ended next, or None when the deadline passes first."""

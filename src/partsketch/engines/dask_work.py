@@ -17,21 +17,22 @@ class _StoppedError(Exception):
 
 def attempt(
     asked: tuple[Source, SummaryRequest],
-    index: int,
-    task: Task,
+    first: int,
+    tasks: Sequence[Task],
     chunks: Sequence[Any] | None = None,
     part: Source | None = None,
 ) -> Bundle:
-    """Run a task on the rows of the source, of its chunks, or of the part that was sent along."""
+    """Run tasks, numbered from `first`, on the rows of the source, of its chunks, or of the part sent along."""
     source, request = asked
     stop = _stop_when_cancelled()
 
-    def work(_: int) -> TaskResult:
+    def work(index: int) -> TaskResult:
+        task = tasks[index - first]
         if chunks is not None:
             return run_on_chunks(source, request, task, chunks, stop)  # type: ignore[arg-type]
         return run_task(part or source, request, task, stop)
 
-    return run_bundle(request.specification.kind, [index], work)
+    return run_bundle(request.specification.kind, range(first, first + len(tasks)), work)
 
 
 def _stop_when_cancelled() -> Callable[[int], None]:

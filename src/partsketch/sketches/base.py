@@ -188,10 +188,13 @@ class Sketch(ABC):
         Whether sketches of consecutive rows, made apart from one another, sum to the sketch of all.
     default_sparsity
         Non-zeros per row of the data unless asked otherwise; None for kinds where it is not a choice.
+    row_tiles_from
+        From this many columns on a tile may be held by rows as well as by columns, with the same bits in the result.
     """
 
     kind: str
     is_random: bool
+    row_tiles_from: int = 32
     has_exact_theory: bool
     can_be_private: bool = False
     needs_row_count: bool = False

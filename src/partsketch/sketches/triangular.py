@@ -197,6 +197,8 @@ class TriangularSketch(Sketch):
     kind = "triangular"
     is_random = False
     has_exact_theory = True
+    # The kernel for few columns wants columns.
+    row_tiles_from = WIDEST_KERNEL + 1
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty accumulator; rows of every stream are treated alike."""
