@@ -100,13 +100,13 @@ def portable(error: Exception) -> Exception:
     return InputError(str(error)) if isinstance(error, InputError) else RuntimeError(f"{type(error).__name__}: {error}")
 
 
-def bundle_tasks(count: int, workers: int, most: int = MOST_TASKS) -> list[range]:
-    """Group consecutive tasks, four or more groups of nearly the same size for every worker, so that all end together.
+def bundle_tasks(count: int, workers: int, most: int = MOST_TASKS, fewest_rounds: int = 4) -> list[range]:
+    """Group consecutive tasks, some groups of nearly the same size for every worker, so that all end together.
 
     >>> bundle_tasks(9, 1)
     [range(0, 2), range(2, 4), range(4, 6), range(6, 9)]
     """
-    rounds = max(4, -(-count // (most * workers)))
+    rounds = max(fewest_rounds, -(-count // (most * workers)))
     groups = min(count, rounds * workers)
     return [range(count * i // groups, count * (i + 1) // groups) for i in range(groups)]
 

@@ -50,7 +50,12 @@ class Flight:
         # Every task that the scheduler knows costs milliseconds of a core: rows that workers read for themselves are
         # asked for several tasks at a time. Rows that lie on the cluster or here are moved for one task at a time.
         alone = one_by_one or self._remote is not None or self._holds_rows
-        self._units = [range(i, i + 1) for i in range(len(tasks))] if alone else bundle_tasks(len(tasks), threads)
+        # Dask's workers share unevenly: with few bundles each, one is often left with the last while the other waits.
+        self._units = (
+            [range(i, i + 1) for i in range(len(tasks))]
+            if alone
+            else bundle_tasks(len(tasks), threads, fewest_rounds=8)
+        )
         self._merged = min(MOST_MERGED, -(-len(self._units) // (2 * threads)))
         # As a task, not as scattered data: what a lost worker held can be made again.
         sent = self._remote.sent() if self._remote else (None if self._holds_rows else source)
