@@ -59,6 +59,8 @@ class Case:
         Name of our contestant that others are compared with.
     in_memory
         Whether the data are in memory beforehand; extra memory is then counted from there.
+    budget_seconds
+        Runs are repeated in one process until so many seconds have gone by.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Case:
     main: str
     in_memory: bool
     absent: tuple[Unavailable, ...] = ()
+    budget_seconds: float = 1.0
 
 
 #: Results of one case: contestant name to its measured figures.

@@ -74,6 +74,8 @@ def _case(method: str, problem: Problem, contestants: tuple[Contestant, ...]) ->
         judge=partial(judge_fit, problem),
         main="local",
         in_memory=False,
+        # The clusters are up, but their first rounds are slower: Java compiles as it goes, workers find their rhythm.
+        budget_seconds=8.0,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, cast
 from uuid import uuid4
@@ -20,6 +21,9 @@ from partsketch.summarise import SummaryRequest, Task
 
 #: Most tasks whose results are merged on the cluster before they come to the driver.
 MOST_MERGED = 16
+
+#: Patience until every worker has the request; without it the fit goes on more slowly.
+_REPLICATION_SECONDS = 5.0
 
 #: Seconds that finished results may take to arrive after the deadline.
 _GRACE_SECONDS = 2.0
@@ -66,6 +70,7 @@ class Flight:
 
     def outcomes(self, deadline: float | None, progress: Callable[[int], None]) -> Iterator[TaskOutcome]:
         """Yield outcomes as bundles of tasks end; tell the progress of every task."""
+        self._replicate_request(deadline)
         begun = done = 0
         unmerged: set[int] = set()
         while done < len(self._tasks):
@@ -88,6 +93,15 @@ class Flight:
             for outcome in self._landed(number):
                 done += len(outcome.tasks)
                 yield outcome
+
+    def _replicate_request(self, deadline: float | None) -> None:
+        """Give every worker the request: the scheduler looks for one among those that hold what a task needs.
+
+        Otherwise one worker gets all first tasks, and the others wait until some are taken from it.
+        """
+        patience = _REPLICATION_SECONDS if deadline is None else min(_REPLICATION_SECONDS, deadline - time.monotonic())
+        with suppress(TimeoutError):
+            self._client.replicate(self._asked, callback_timeout=max(0.0, patience))
 
     def _begin(self, number: int) -> None:
         unit = self._units[number]
