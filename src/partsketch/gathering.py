@@ -63,12 +63,14 @@ def make_tasks(
 ) -> list[Task]:
     """Cut the rows into tasks of whole segments; one task when the source can only be read from its beginning.
 
-    With `at_borders` no task has rows of two contiguous partitions, also where that means reading some rows twice.
+    With `at_borders` no task has rows of two contiguous partitions, also where that means reading some rows twice, and
+    each is reported by itself where that costs nothing else.
     """
+    apart = at_borders
     stop = partitioning.bounds[-1] if partitioning.bounds is not None else source.row_count
     at_borders = at_borders and partitioning.bounds is not None and source.replayable
     if stop is None or stop == UNKNOWN_END or not (source.random_access or at_borders):
-        return [Task(0, None if stop == UNKNOWN_END else stop)]
+        return [Task(0, None if stop == UNKNOWN_END else stop, apart)]
     bounds = partitioning.bounds if partitioning.bounds is not None else (0, stop)
     starts = [start for first, last in pairwise(bounds) for start in range(first, last, segment_rows)]
     if not source.random_access:
@@ -81,7 +83,7 @@ def make_tasks(
         group = np.searchsorted(np.asarray(source.boundaries), starts, side="right")
         borders = set(bounds) if at_borders else ()
         starts = [start for i, start in enumerate(starts) if i == 0 or group[i] != group[i - 1] or start in borders]
-    return [Task(start, end) for start, end in pairwise([*starts, stop])]
+    return [Task(start, end, apart) for start, end in pairwise([*starts, stop])]
 
 
 def merge_results(kind: str, results: Sequence[TaskResult]) -> TaskResult:

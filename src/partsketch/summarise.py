@@ -77,10 +77,14 @@ class SummaryRequest:
 
 @dataclass(frozen=True)
 class Task:
-    """Rows numbered start to stop (None: to the end), whole segments of them."""
+    """Rows numbered start to stop (None: to the end), whole segments of them.
+
+    `apart` says that its result is wanted by itself, as soon as it is there: to be kept, or without those that fail.
+    """
 
     start: int
     stop: int | None
+    apart: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import pytest
 
 import partsketch as ps
 from partsketch import InputError, LocalEngine
-from partsketch.engines.bundles import bundle_tasks
 from partsketch.fitting import fit_source
 from partsketch.summarise import SEGMENT_ROWS
 from tests.engines.made_up import frame
@@ -82,15 +81,3 @@ def test_partitions_that_are_late_are_left_out(dask_engine: Any) -> None:
     found = fit_source(source, how, dask_engine)
     assert time.monotonic() - started < 8
     assert 0 < len(found.summaries) < 100
-
-
-def test_bundles_are_even_and_hold_every_task_once() -> None:
-    for count in range(1, 200):
-        for workers in (1, 2, 7):
-            for most in (2, 16):
-                sizes = [len(bundle) for bundle in bundle_tasks(count, workers, most)]
-                assert [i for bundle in bundle_tasks(count, workers, most) for i in bundle] == list(range(count))
-                assert max(sizes) <= most
-                assert max(sizes) - min(sizes) <= 1
-                assert len(sizes) == count or len(sizes) % workers == 0
-    assert bundle_tasks(0, 2) == []

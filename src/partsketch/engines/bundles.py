@@ -6,6 +6,7 @@ import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeVar, cast
 
 from partsketch.engines.base import TaskOutcome
@@ -48,20 +49,37 @@ class Bundle:
             yield TaskOutcome((index,), None, error)
 
 
-def run_bundle(kind: str, indices: Iterable[int], work: Callable[[int], TaskResult]) -> Bundle:
-    """Do the work of some tasks one after another, merging as results come; called on workers."""
+def run_bundle(kind: str, tasks: Sequence[tuple[int, Task]], work: Callable[[Task], TaskResult]) -> Bundle:
+    """Do the work of some numbered tasks; called on workers.
+
+    Tasks that follow one another are read in one go: where one begins inside a row group or a file, the rows before it
+    would be decoded again. When that fails, they are done one by one to see which of them does.
+    """
+    together = _joined([task for _, task in tasks])
+    if together is not None:
+        try:
+            return Bundle(tuple(index for index, _ in tasks), work(together))
+        except Exception:  # said again below, by the task that it belongs to
+            pass
     done: list[int] = []
     merged: TaskResult | None = None
     failed: list[tuple[int, Exception]] = []
-    for index in indices:
+    for index, task in tasks:
         try:
-            result = work(index)
+            result = work(task)
         except Exception as error:
             failed.append((index, portable(error)))
         else:
             done.append(index)
             merged = result if merged is None else merge_results(kind, [merged, result])
     return Bundle(tuple(done), merged, tuple(failed))
+
+
+def _joined(tasks: Sequence[Task]) -> Task | None:
+    """Return one task of all rows of several, if each begins where the one before it ends."""
+    if len(tasks) < 2 or any(first.stop != second.start for first, second in pairwise(tasks)):
+        return None
+    return Task(tasks[0].start, tasks[-1].stop)
 
 
 def merge_bundles(kind: str, bundles: Sequence[Bundle]) -> Bundle:
@@ -109,6 +127,21 @@ def bundle_tasks(count: int, workers: int, most: int = MOST_TASKS, fewest_rounds
     rounds = max(fewest_rounds, -(-count // (most * workers)))
     groups = min(count, rounds * workers)
     return [range(count * i // groups, count * (i + 1) // groups) for i in range(groups)]
+
+
+def shrinking_bundles(count: int, workers: int, most: int) -> list[range]:
+    """Group consecutive tasks, fewer and fewer: few groups in all, and small ones at the end, when workers get done.
+
+    >>> shrinking_bundles(10, 2, 4)
+    [range(0, 4), range(4, 6), range(6, 8), range(8, 9), range(9, 10)]
+    """
+    bundles: list[range] = []
+    begin = 0
+    while begin < count:
+        size = min(most, -(-2 * (count - begin) // (3 * workers)))
+        bundles.append(range(begin, begin + size))
+        begin += size
+    return bundles
 
 
 def task_rows(tasks: Sequence[Task], indices: Iterable[int]) -> int:

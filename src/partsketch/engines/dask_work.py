@@ -26,13 +26,12 @@ def attempt(
     source, request = asked
     stop = _stop_when_cancelled()
 
-    def work(index: int) -> TaskResult:
-        task = tasks[index - first]
+    def work(task: Task) -> TaskResult:
         if chunks is not None:
             return run_on_chunks(source, request, task, chunks, stop)  # type: ignore[arg-type]
         return run_task(part or source, request, task, stop)
 
-    return run_bundle(request.specification.kind, range(first, first + len(tasks)), work)
+    return run_bundle(request.specification.kind, list(enumerate(tasks, first)), work)
 
 
 def _stop_when_cancelled() -> Callable[[int], None]:

@@ -10,6 +10,7 @@ from queue import Empty, SimpleQueue
 
 from partsketch.blas import one_thread_each
 from partsketch.engines.base import TaskOutcome
+from partsketch.engines.bundles import Bundle, run_bundle, shrinking_bundles
 from partsketch.errors import InputError
 from partsketch.report.progress import RowProgress
 from partsketch.sources.base import Source
@@ -21,6 +22,10 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+#: Most tasks that a worker reads in one go, so that a large file is still shared evenly.
+_MOST_TASKS = 4
 
 
 class _StoppedError(Exception):
@@ -51,13 +56,16 @@ class LocalEngine:
     def run(
         self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Iterator[TaskOutcome]:
-        """Yield outcomes as tasks end; tasks are begun in their order, at most two per worker are under way."""
+        """Yield outcomes as tasks end; tasks are begun in their order, at most two bundles per worker are under way."""
         if not tasks:
             return
-        threads = min(self._threads, len(tasks))
+        # Tasks that begin inside a row group cost the rows before them.
+        apart = deadline is not None or any(task.apart for task in tasks) or not source.boundaries
+        bundles = shrinking_bundles(len(tasks), self._threads, 1 if apart else _MOST_TASKS)
+        threads = min(self._threads, len(bundles))
         stop = threading.Event()
         waiting: SimpleQueue[int | None] = SimpleQueue()
-        ended: SimpleQueue[TaskOutcome] = SimpleQueue()
+        ended: SimpleQueue[Bundle] = SimpleQueue()
         total = None if tasks[-1].stop is None else sum((task.stop or 0) - task.start for task in tasks)
 
         def after_block(rows: int) -> None:
@@ -66,14 +74,16 @@ class LocalEngine:
             progress.advance(rows)
 
         def work() -> None:
-            while (index := waiting.get()) is not None and not stop.is_set():
-                try:
-                    result = summarise_rows(source, request, tasks[index], self._block_rows, after_block)
-                    ended.put(TaskOutcome((index,), result))
-                except _StoppedError:
+            while (number := waiting.get()) is not None and not stop.is_set():
+                chosen = [(index, tasks[index]) for index in bundles[number]]
+                bundle = run_bundle(
+                    request.specification.kind,
+                    chosen,
+                    lambda task: summarise_rows(source, request, task, self._block_rows, after_block),
+                )
+                if stop.is_set():
                     return
-                except Exception as error:
-                    ended.put(TaskOutcome((index,), None, error))
+                ended.put(bundle)
 
         # Daemons: a read that hangs past a deadline must not keep the process from ending.
         workers = [threading.Thread(target=work, daemon=True, name=f"partsketch-{i}") for i in range(threads)]
@@ -81,18 +91,18 @@ class LocalEngine:
             try:
                 for worker in workers:
                     worker.start()
-                begun = min(2 * threads, len(tasks))
-                for index in range(begun):
-                    waiting.put(index)
-                for _ in tasks:
-                    outcome = _next(ended, deadline)
-                    if outcome is None:
+                begun = min(2 * threads, len(bundles))
+                for number in range(begun):
+                    waiting.put(number)
+                for _ in bundles:
+                    bundle = _next(ended, deadline)
+                    if bundle is None:
                         return
-                    # The next task is begun before the outcome is handed over, so that no worker waits for its merging.
-                    if begun < len(tasks):
+                    # The next one is begun before outcomes are handed over, so that no worker waits for their merging.
+                    if begun < len(bundles):
                         waiting.put(begun)
                         begun += 1
-                    yield outcome
+                    yield from bundle.outcomes()
             finally:
                 stop.set()
                 for _ in workers:
@@ -103,8 +113,8 @@ class LocalEngine:
                             worker.join()
 
 
-def _next(ended: SimpleQueue[TaskOutcome], deadline: float | None) -> TaskOutcome | None:
-    """Return the next outcome, or None when the deadline passes before there is one."""
+def _next(ended: SimpleQueue[Bundle], deadline: float | None) -> Bundle | None:
+    """Return what ends next, or None when the deadline passes before that."""
     if deadline is None:
         return ended.get()
     try:

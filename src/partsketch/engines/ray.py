@@ -198,18 +198,16 @@ def _work(shared: Any, part: Source | None, tasks: Sequence[tuple[int, Task]], *
     """Summarise the rows of some tasks; runs on a worker. Returns the number of rows apart, for the driver to see."""
     source: Any
     source, request = shared if part is None else (part, shared)
-    by_index = dict(tasks)
     if not blocks:
-        bundle = run_bundle(request.specification.kind, by_index, lambda i: run_task(source, request, by_index[i]))
+        bundle = run_bundle(request.specification.kind, tasks, lambda task: run_task(source, request, task))
     else:
         first = source.chunks.between(tasks[0][1].start, tasks[-1][1].stop).start
 
-        def on_blocks(index: int) -> Any:
-            task = by_index[index]
+        def on_blocks(task: Task) -> Any:
             needed = source.chunks.between(task.start, task.stop)
             return run_on_chunks(source, request, task, [blocks[number - first] for number in needed])
 
-        bundle = run_bundle(request.specification.kind, by_index, on_blocks)
+        bundle = run_bundle(request.specification.kind, tasks, on_blocks)
     return task_rows([task for _, task in tasks], range(len(tasks))), bundle
 
 

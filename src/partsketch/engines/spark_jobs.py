@@ -91,7 +91,8 @@ class FileJobs:
         def work(item: tuple[list[int], Source | None]) -> Bundle:
             source, request, tasks = shared.value
             indices, part = item
-            bundle = run_bundle(kind, indices, lambda index: run_task(part or source, request, tasks[index]))
+            chosen = [(index, tasks[index]) for index in indices]
+            bundle = run_bundle(kind, chosen, lambda task: run_task(part or source, request, task))
             _spare_collector()
             return bundle
 

@@ -95,7 +95,8 @@ class _Partition:
 
     def _summarise(self, index: int, start: int, pieces: Sequence[Any]) -> None:
         kind = self.shared[1].specification.kind
-        bundle = run_bundle(kind, [index], lambda _: _summarised(self.shared, index, start, pieces))
+        task = self.shared[2][index]
+        bundle = run_bundle(kind, [(index, task)], lambda _: _summarised(self.shared, index, start, pieces))
         self.bundle = merge_bundles(kind, [self.bundle, bundle])
 
 
@@ -138,8 +139,9 @@ def _met(shared: Shared, index: int, table: Any) -> Bundle:
     order = sorted(range(table.num_rows), key=table["start"].to_pylist().__getitem__)
     streams = (pa.ipc.open_stream(table["rows"][position].as_buffer()) for position in order)
     pieces = [batch for stream in streams for batch in stream]
+    task = tasks[index]
     return run_bundle(
-        request.specification.kind, [index], lambda _: _summarised(shared, index, tasks[index].start, pieces)
+        request.specification.kind, [(index, task)], lambda _: _summarised(shared, index, task.start, pieces)
     )
 
 

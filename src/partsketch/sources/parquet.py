@@ -20,10 +20,10 @@ from partsketch.sources.tables import cut
 LOCAL_BUFFER = 1 << 16
 REMOTE_BUFFER = 1 << 20
 
-# Batches of this size stay in the processor's cache between decoding and copying; but a batch of too few rows spends
-# its time on overhead per column.
-BATCH_BYTES = 1 << 23
-FEWEST_BATCH_ROWS = 4096
+# Batches of this size stay in the processor's cache between decoding and use; but a batch of too few rows spends its
+# time on overhead per column.
+BATCH_BYTES = 1 << 24
+BATCH_UNIT = 4096
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,9 @@ class ParquetRows:
         ends = list(accumulate(self.group_sizes[index], initial=file_start))
         groups = [group for group, (begin, end) in enumerate(pairwise(ends)) if begin < last and end > first]
         texts = [column.name for column in self.schemas[index] if column.name in self.texts and column.kind == "text"]
-        batch_rows = min(block_rows, max(FEWEST_BATCH_ROWS, BATCH_BYTES // (8 * len(self.chosen))))
+        # Whole multiples, so that most tiles of rows, which are powers of two, lie within one batch.
+        multiples = BATCH_BYTES // (8 * len(self.chosen)) // BATCH_UNIT
+        batch_rows = min(block_rows, BATCH_UNIT * max(1, multiples))
         with _open(self.data_files, index, texts) as file:
             position = ends[groups[0]]
             for batch in file.iter_batches(batch_rows, groups, columns=list(self.chosen), use_threads=False):

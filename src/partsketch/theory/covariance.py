@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import t as t_distribution
+from scipy.special import stdtrit
 
 from partsketch.errors import InputError
 from partsketch.theory.arguments import FloatArray, require_sketch_size, weights_for
@@ -59,7 +59,7 @@ def confidence_intervals(coefficients: ArrayLike, covariance: CoefficientCovaria
     if not 0 < level < 1:
         raise InputError(f"level must lie strictly between 0 and 1, not {level}: pass for example 0.95.")
     centre = np.asarray(coefficients, dtype=np.float64)
-    reach = float(t_distribution.ppf(0.5 + level / 2, covariance.degrees_of_freedom)) * covariance.standard_errors
+    reach = float(stdtrit(covariance.degrees_of_freedom, 0.5 + level / 2)) * covariance.standard_errors
     return np.column_stack([centre - reach, centre + reach])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import f as f_distribution
+from scipy.special import fdtri
 
 from partsketch.errors import InputError
 from partsketch.theory.arguments import (
@@ -90,7 +90,7 @@ def single_sketch_excess_loss_quantile(loss: float, rank: int, sketch_size: int,
     if not 0 < probability < 1:
         raise InputError(f"probability must lie strictly between 0 and 1, not {probability}: pass for example 0.5.")
     freedom = sketch_size - rank + 1
-    return float(loss * rank / freedom * f_distribution.ppf(probability, rank, freedom))
+    return float(loss * rank / freedom * fdtri(rank, freedom, probability))
 
 
 def sketch_terms(moments: Sequence[PartitionMoments], sketch_size: int | Sequence[int]) -> FloatArray:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import chi2, f
+from scipy.special import chdtrc, fdtrc
 
 from partsketch.errors import InputError
 from partsketch.theory.arguments import FloatArray
@@ -68,8 +68,8 @@ def cochran_q(
         return Heterogeneity(0.0, 0, 1.0)
     statistic = common.loss
     if math.isinf(residual_degrees_of_freedom):
-        return Heterogeneity(statistic, freedom, float(chi2.sf(statistic, freedom)))
-    return Heterogeneity(statistic, freedom, float(f.sf(statistic / freedom, freedom, residual_degrees_of_freedom)))
+        return Heterogeneity(statistic, freedom, float(chdtrc(freedom, statistic)))
+    return Heterogeneity(statistic, freedom, float(fdtrc(freedom, residual_degrees_of_freedom, statistic / freedom)))
 
 
 def partition_heterogeneity(partitions: Sequence[PartitionLike]) -> Heterogeneity:

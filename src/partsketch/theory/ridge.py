@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from partsketch.errors import InputError
 from partsketch.theory.arguments import FloatArray, require_count, require_non_negative
@@ -109,4 +108,6 @@ def ridge_penalty_from_sketch(sketched_features: ArrayLike, penalty: float, free
         raise InputError(
             f"penalty {penalty:g} is too small for a sketch of {m} rows of this data: use a larger sketch or penalty."
         )
+    from scipy.optimize import brentq
+
     return float(brentq(excess, low, penalty, xtol=penalty * 1e-13, rtol=1e-12))
