@@ -59,6 +59,9 @@ def test_copies(width: int, rows: int, seed: int, data: st.DataObject) -> None:
     columns = np.ascontiguousarray(values.T)
     copy_columns(column_addresses(columns), begin, out)
     assert np.array_equal(out, columns[:, begin:])
+    by_rows = np.zeros((rows + 5, width + 2))[3 : 3 + rows - begin, 1 : width + 1].T
+    copy_columns(column_addresses(columns), begin, by_rows)
+    assert np.array_equal(by_rows, out)
     out[...] = 0.0
     for rows_in_memory in (values[begin:], np.asfortranarray(values[begin:]), values[begin:].astype(np.float32)):
         copy_transposed(rows_in_memory, out)

@@ -125,6 +125,17 @@ def _copy_columns(sources: IntArray, targets: IntArray, begin: int, count: int) 
 
 
 @numba.njit(nogil=True, error_model="numpy", cache=True)
+def _copy_columns_to_rows(sources: IntArray, begin: int, rows: FloatArray) -> None:
+    height, width = rows.shape
+    for top in range(0, height, _ROWS_AT_ONCE):
+        bottom = min(top + _ROWS_AT_ONCE, height)
+        for column in range(width):
+            values = numba.carray(_pointer(sources[column] + 8 * begin), height)
+            for row in range(top, bottom):
+                rows[row, column] = values[row]
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
 def _copy_transposed(rows: FloatArray, targets: IntArray) -> None:
     height, width = rows.shape
     for top in range(0, height, _ROWS_AT_ONCE):
@@ -136,8 +147,14 @@ def _copy_transposed(rows: FloatArray, targets: IntArray) -> None:
 
 
 def copy_columns(addresses: IntArray, begin: int, out: FloatArray) -> None:
-    """Copy the rows from `begin` on of the columns at these addresses, one row of `out` each."""
-    _copy_columns(addresses, column_addresses(out), begin, out.shape[1])
+    """Copy the rows from `begin` on of the columns at these addresses, one row of `out` each.
+
+    `out` has unit stride along either axis.
+    """
+    if out.strides[1] == 8:
+        _copy_columns(addresses, column_addresses(out), begin, out.shape[1])
+    else:
+        _copy_columns_to_rows(addresses, begin, out.T)
 
 
 def copy_transposed(rows: NDArray[np.generic], out: FloatArray) -> None:

@@ -163,9 +163,9 @@ class _Feeder:
         sketch = get_sketch(request.specification.kind)
         # Rows that lie one after another in memory are copied as they are where the sketch takes either: products of
         # the library have the same bits, unless columns or rows are few.
-        by_rows = padded >= sketch.row_tiles_from and getattr(source, "row_major", False)
-        self._tile = np.zeros((tile_rows, padded)).T if by_rows else np.zeros((padded, tile_rows))
-        self._by_rows = by_rows
+        either = padded >= sketch.row_tiles_from and getattr(source, "row_major", False)
+        self._tile = np.zeros((tile_rows, padded)).T if either or sketch.wants_rows else np.zeros((padded, tile_rows))
+        self._may_be_either = either and not sketch.wants_rows
         self._row_numbers = np.empty(tile_rows, dtype=np.int64)
         self._weights = np.ones(tile_rows)
         self._filled = 0
@@ -252,7 +252,7 @@ class _Feeder:
     def _flush(self) -> None:
         if self._filled == 0:
             return
-        if self._by_rows and self._filled < self._tile.shape[1]:
+        if self._may_be_either and self._filled < self._tile.shape[1]:
             partial = np.zeros(self._tile.shape)
             partial[:, : self._filled] = self._tile[:, : self._filled]
             self._tile = partial

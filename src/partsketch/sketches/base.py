@@ -190,11 +190,14 @@ class Sketch(ABC):
         Non-zeros per row of the data unless asked otherwise; None for kinds where it is not a choice.
     row_tiles_from
         From this many columns on a tile may be held by rows as well as by columns, with the same bits in the result.
+    wants_rows
+        Whether tiles are always held by rows.
     """
 
     kind: str
     is_random: bool
     row_tiles_from: int = 32
+    wants_rows: bool = False
     has_exact_theory: bool
     can_be_private: bool = False
     needs_row_count: bool = False

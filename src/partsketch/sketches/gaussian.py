@@ -14,6 +14,12 @@ from partsketch.sketches.system_random import fill_system_normals
 #: Numbers of S that exist at once: 2 MB, which the product reads back from the cache.
 _STRIP_NUMBERS = 2**18
 
+#: Multiplications of one product, at most: below a million the library takes operands as they are, and is a third
+#: quicker than when it packs them first. Sketch rows and data rows of one product are cut accordingly.
+_PRODUCT_NUMBERS = 900_000
+_MOST_STRIP_ROWS = 64
+_MOST_PRODUCT_ROWS = 256
+
 
 @cache
 def _key(seed: int) -> tuple[np.uint64, np.uint64]:
@@ -31,17 +37,17 @@ class GaussianAccumulator(Accumulator):
         self._scale = 1.0 / np.sqrt(specification.size)
         self._width = width
         # The padding of a tile is zero; products of whole vector registers are quicker than narrower ones.
-        self._total = np.zeros((specification.size, padded_width(width)))
-        tile_rows = tile_rows_for(padded_width(width))
-        strip = max(COLUMNS_PER_COUNTER, _STRIP_NUMBERS // tile_rows // COLUMNS_PER_COUNTER * COLUMNS_PER_COUNTER)
-        padded_size = -(-self._size // COLUMNS_PER_COUNTER) * COLUMNS_PER_COUNTER
-        self._strip = min(strip, padded_size)
+        padded = padded_width(width)
+        self._total = np.zeros((specification.size, padded))
+        tile_rows = tile_rows_for(padded)
+        self._strip = _strip_rows(self._size, tile_rows)
+        self._product_rows = _product_rows(self._strip, padded, tile_rows)
         self._normals = np.empty((self._strip, tile_rows))
+        self._products = np.empty((tile_rows // self._product_rows, self._strip, padded))
 
     def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
         """Add the product of this tile."""
         rows = tile.shape[1]
-        transposed = tile.T
         product = np.empty_like(self._total)
         for first in range(0, self._size, self._strip):
             count = min(self._strip, self._size - first)
@@ -51,15 +57,43 @@ class GaussianAccumulator(Accumulator):
                 fill_system_normals(self._scale, normals)
             else:
                 fill_normals(self._key, self._stream, row_numbers, self._scale, normals, first_column=first)
-            np.matmul(normals[:count], transposed, out=product[first : first + count])
+            product[first : first + count] = self._product(normals[:count], tile.T)
         if not np.isfinite(product).all():
             return False
         self._total += product
         return True
 
+    def _product(self, normals: FloatArray, tile: FloatArray) -> FloatArray:
+        """Return S_strip A_tile, the sum of products of a few hundred rows each, in their order."""
+        count, rows = normals.shape
+        each = self._product_rows
+        whole = rows // each
+        left = normals[:, : whole * each].reshape(count, whole, each).transpose(1, 0, 2)
+        products = self._products[:whole, :count]
+        np.matmul(left, tile[: whole * each].reshape(whole, each, tile.shape[1]), out=products)
+        total: FloatArray = products.sum(axis=0)
+        if whole * each < rows:
+            total += normals[:, whole * each :] @ tile[whole * each :]
+        return total
+
     def finish(self) -> FloatArray:
         """Return S A."""
         return np.ascontiguousarray(self._total[:, : self._width])
+
+
+def _strip_rows(size: int, tile_rows: int) -> int:
+    """Return how many sketch rows are made at once: whole counters, few enough for the cache, strips nearly alike."""
+    most = min(_MOST_STRIP_ROWS, _STRIP_NUMBERS // tile_rows)
+    strips = -(-size // max(COLUMNS_PER_COUNTER, most))
+    return -(-size // (strips * COLUMNS_PER_COUNTER)) * COLUMNS_PER_COUNTER
+
+
+def _product_rows(strip: int, width: int, tile_rows: int) -> int:
+    """Return how many data rows one product takes: a power of two that divides a tile."""
+    rows = min(_MOST_PRODUCT_ROWS, tile_rows)
+    while rows > 32 and rows * strip * width > _PRODUCT_NUMBERS:
+        rows //= 2
+    return rows
 
 
 class GaussianSketch(Sketch):
@@ -69,6 +103,8 @@ class GaussianSketch(Sketch):
     is_random = True
     has_exact_theory = True
     can_be_private = True
+    # Products of few rows have other bits for another layout, so there is one.
+    wants_rows = True
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty m×q accumulator."""

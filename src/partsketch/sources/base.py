@@ -57,7 +57,7 @@ class Block(Protocol):
     def copy_into(self, out: FloatArray, begin: int, end: int) -> None:
         """Write rows begin to end as float64 into `out`, one row of `out` per column: features, then targets.
 
-        `out` has shape (features + targets, end - begin) and unit stride along its last axis.
+        `out` has shape (features + targets, end - begin) and unit stride along one of its axes.
         """
         ...
 

@@ -56,7 +56,7 @@ class ColumnBlock:
 
     def copy_into(self, out: FloatArray, begin: int, end: int) -> None:
         """Write rows begin to end, one row of `out` per column."""
-        if self.addresses is not None and out.strides[1] == 8:
+        if self.addresses is not None:
             copy_columns(self.addresses, begin, out)
             return
         position = 0
