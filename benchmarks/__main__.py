@@ -45,13 +45,13 @@ def main() -> None:
 
 def check_plans(quick: bool) -> None:
     """Run the check of the planner, save what it measured and put its table into docs/plan.md."""
-    from benchmarks import planner_check
+    from benchmarks.planner import results, running
 
-    result = {**environment(), **planner_check.run(quick)}
-    planner_check.save(result, results_folder(quick) / "planner.json")
-    print(planner_check.report(result))
+    result = {**environment(), **running.run(quick)}
+    results.save(result, results_folder(quick) / "planner.json")
+    print(results.report(result))
     if not quick:
-        planner_check.write_page(result)
+        results.write_page(result)
 
 
 if __name__ == "__main__":

@@ -20,5 +20,6 @@ MACHINE = Calibration(
     fresh_byte=1e-9,
     decoded_number={"Parquet": 1.5e-8, "Feather": 3e-9, "CSV": 2e-7},
     sketched_number={kind: 3e-9 for kind in KINDS if kind != "gaussian"},
+    sketch_unit={kind: 1e-9 for kind in KINDS if kind != "gaussian"},
     summary_overhead=6e-4,
 )

@@ -55,8 +55,12 @@ def test_more_rows_or_columns_never_cost_less(method: str, rows: int, columns: i
     for larger in (replace(base, rows=int(rows * more) + 1), replace(base, columns=int(columns * more) + 1)):
         assert costs.seconds(larger, machine) >= costs.seconds(base, machine)
         assert costs.flops(larger) >= costs.flops(base)
-        # Tiles have half the rows once they are too wide.
-        assert costs.peak_bytes(larger, 1) >= 0.49 * costs.peak_bytes(base, 1)
+    more_rows, wider = replace(base, rows=int(rows * more) + 1), replace(base, columns=int(columns * more) + 1)
+    assert costs.peak_bytes(more_rows, 1) >= costs.peak_bytes(base, 1)
+    if size is not None:
+        wider = replace(wider, sketch_size=4 * wider.columns)
+    # Tiles have half the rows once they are too wide.
+    assert costs.peak_bytes(wider, 1) >= 0.49 * costs.peak_bytes(base, 1)
 
 
 def test_work_on_rows_is_shared_by_the_cores() -> None:
@@ -85,6 +89,45 @@ def test_files_cost_their_decoding_and_clusters_their_scheduling() -> None:
     local, dask = (costs.seconds(work(), MACHINE, engine) for engine in ("local", "dask"))
     tasks = 8 * 2  # two segments in each partition of 125,000 rows
     assert dask - local == pytest.approx(tasks * 0.005 + 8 * 200 * 52 * 8 / 1e8)
+
+
+def test_counting_costs_less_than_reading_and_is_a_pass() -> None:
+    once, counted, twice = (
+        work(storage="CSV", counting_passes=counting, extra_passes=extra)
+        for counting, extra in ((0, 0), (1, 0), (0, 1))
+    )
+    assert costs.seconds(once, MACHINE) < costs.seconds(counted, MACHINE) < costs.seconds(twice, MACHINE)
+    assert costs.passes(counted) == costs.passes(twice) == 2
+
+
+def test_larger_sketches_cost_a_piece_more_and_samples_every_tile_more() -> None:
+    alone = replace(MACHINE, cores=1, speedup=1.0)
+    free = replace(alone, sketch_unit={}, copied_byte=0.0)
+
+    def extra(sketch: str, rows: int) -> float:
+        asked = work("whole", sketch=sketch, partitions=1, rows=rows)
+        return costs.row_seconds(asked, replace(free, sketch_unit={sketch: 1e-6})) - costs.row_seconds(asked, free)
+
+    # Three segments; tiles of 52 columns, padded to 56, have 2048 rows.
+    rows = 3 * 65_536
+    assert extra("sparse_sign", rows) == pytest.approx(3 * 200 * 52 * 1e-6)
+    assert extra("row_sample", rows) == pytest.approx(rows / 2048 * 200 * 1e-6)
+
+
+@pytest.mark.parametrize("storage", ["memory", "Parquet", "Feather", "CSV"])
+def test_memory_does_not_grow_with_rows_but_with_cores(storage: str) -> None:
+    asked = work("exact", storage=storage, splittable=storage != "CSV")
+    assert costs.peak_bytes(replace(asked, rows=10**9), 2) == costs.peak_bytes(asked, 2)
+    grows = costs.peak_bytes(asked, 4) > costs.peak_bytes(asked, 1)
+    assert grows == asked.splittable
+
+
+def test_small_row_groups_need_less_memory_and_large_ones_no_more_than_pages() -> None:
+    small, usual, large = (
+        costs.peak_bytes(work("exact", storage="Parquet", group_rows=rows), 2) for rows in (1_000, 65_536, 10**7)
+    )
+    assert small < usual < large
+    assert large == costs.peak_bytes(work("exact", storage="Parquet", group_rows=10**6), 2)
 
 
 @given(st.floats(1, 2000))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,40 @@ def test_the_smallest_size_reaches_the_target_and_one_less_does_not(method: str)
     assert excess(size) <= 0.01 < excess(size - 1)
     if method == "whole":
         assert size == 21 + 1 + -(-21 // 0.08)  # d/(k(m − d − 1)) ≤ 1%
+
+
+@pytest.mark.parametrize("sketch", KINDS)
+@pytest.mark.parametrize("method", ["partition", "stack", "whole"])
+def test_every_kind_is_sized_by_its_own_loss(method: str, sketch: str) -> None:
+    survey = survey_of_sizes(3_000, 20)
+    plan = ps.plan(rows=3_000, columns=20, n_partitions=2, limits={"max_excess": 0.02}, calibration=MACHINE)
+    (candidate,) = (one for one in plan.candidates if (one.method, one.sketch) == (method, sketch))
+    size = candidate.sketch_size
+    assert size is not None
+    assert not candidate.breaks
+    less = expected_excess(survey, method, sketch, size - 1, 2).value
+    assert less is not None
+    assert candidate.excess is not None
+    assert candidate.excess <= 0.02 < less
+    # Samples of so few rows, and rotations of them, lose less than Gaussian sketches of the same size.
+    gaussian = smallest_size_for(survey, method, "gaussian", 2, 0.02)
+    assert gaussian is not None
+    assert (size < gaussian) == (sketch in ("srht", "row_sample", "leverage_sample"))
+
+
+def test_a_size_out_of_reach_is_shown_with_the_limit_that_it_breaks() -> None:
+    plan = ps.plan(rows=1_000, columns=20, n_partitions=4, limits={"max_excess": 0.001}, calibration=MACHINE)
+    shown = {(one.method, one.sketch): one for one in plan.candidates}
+    assert {(method, kind) for method in ("partition", "stack", "whole") for kind in KINDS} <= set(shown)
+    assert shown["stack", "gaussian"].sketch_size == 250
+    assert "excess" in " ".join(shown["stack", "gaussian"].breaks)
+
+
+def test_kinds_that_need_the_row_count_pay_for_counting() -> None:
+    survey = replace(survey_of_sizes(100_000, 20), storage="CSV", counting_passes=1, splittable=False)
+    passes = {(one.method, one.sketch): one.passes for one in make_plan(survey, calibration=MACHINE).candidates}
+    assert passes["whole", "srht"] == passes["partition", "count_sketch"] == 2
+    assert passes["whole", "count_sketch"] == passes["exact", None] == 1
 
 
 @pytest.mark.parametrize(("method", "size"), [("average", None), ("partition", 3000)])

@@ -20,7 +20,7 @@ from partsketch.files import write_atomically
 from partsketch.planner.machine import cache_folder, describe_machine, machine_key
 
 #: Raised when what is measured changes: older files are then ignored.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ class Calibration:
         Seconds per number read from a file, by format.
     sketched_number
         Seconds per number of the data, by kind of sketch other than Gaussian, reading from memory included.
+    sketch_unit
+        Seconds per entry of such a sketch, or per row of a sample, for every time that the whole is gone through.
     summary_overhead
         Seconds of a partition's way through a fit apart from arithmetic.
     """
@@ -69,6 +71,7 @@ class Calibration:
     fresh_byte: float
     decoded_number: Mapping[str, float]
     sketched_number: Mapping[str, float]
+    sketch_unit: Mapping[str, float]
     summary_overhead: float
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from partsketch.planner.limits import Limits
 from partsketch.planner.plan import Candidate
 from partsketch.planner.survey import Survey
 from partsketch.report.units import bytes_text, percentage, seconds_text
-from partsketch.sketches.base import all_sketches
+from partsketch.sketches.base import all_sketches, get_sketch
 
 _PARTITIONS = (2, 8, 32)
 
@@ -52,22 +52,24 @@ def _partition_counts(survey: Survey) -> list[int]:
 
 
 def _sizes(survey: Survey, limits: Limits, method: str, sketch: str, count: int, asked: int | None) -> Iterator[int]:
-    """Yield sketch sizes: the one asked for; else the usual one, and what just reaches the largest excess allowed."""
+    """Yield sketch sizes: the one asked for; else what just reaches the largest excess allowed, or the usual ones."""
     if asked is not None:
         yield asked
         return
     d, part = survey.columns, _rows_sketched(survey, method, count)
-    sizes = {choose_sketch_size(None, d, part)[0]}
-    if limits.max_excess is None:
-        sizes |= {2 * d + 16, 16 * d + 16}
-    else:
+    # Two rows more than the error needs, where its distribution has no variance yet; and no more than are sketched.
+    least = d + 4
+    most = math.inf if part is None else max(part, least)
+    usual = choose_sketch_size(None, d, part, kind=sketch)[0]
+    if limits.max_excess is not None:
         size = smallest_size_for(survey, method, sketch, count, limits.max_excess)
-        if size is not None:
-            # Two rows more than the error needs, where its distribution has no variance yet.
-            sizes = {max(size, d + 4)}
-    if limits.max_bytes_per_partition is not None and method == "stack":
-        sizes.add(int(limits.max_bytes_per_partition // (8 * (d + survey.targets))))
-    yield from sorted(size for size in sizes if size >= d + 4 and (part is None or size <= max(part, d + 4)))
+        sizes = {usual if size is None else size}
+    else:
+        sizes = {usual, 2 * d + 16, 16 * d + 16}
+        if limits.max_bytes_per_partition is not None:
+            sketches = 1 if METHODS[method].by_partition else count
+            sizes.add(int(limits.max_bytes_per_partition // (8 * (d + survey.targets) * sketches)))
+    yield from sorted({int(min(max(size, least), most)) for size in sizes})
 
 
 def _rows_sketched(survey: Survey, method: str, count: int) -> int | None:
@@ -88,6 +90,7 @@ def _cost(
     cores: int,
     places: int,
 ) -> Candidate:
+    counted = METHODS[method].by_partition or get_sketch(sketch).needs_row_count
     work = costs.Work(
         rows=survey.rows or 0,
         columns=survey.columns,
@@ -97,8 +100,10 @@ def _cost(
         partitions=count,
         sketch_size=size,
         storage=survey.storage,
-        extra_passes=survey.extra_passes + (survey.counting_passes if METHODS[method].by_partition else 0),
+        extra_passes=survey.extra_passes,
+        counting_passes=survey.counting_passes * int(counted),
         splittable=survey.splittable,
+        group_rows=survey.group_rows,
     )
     excess = expected_excess(survey, method, sketch, size, count)
     summary = costs.summary_bytes(work)

@@ -22,6 +22,12 @@ _NUMBER_BYTES = 8
 _BLOCK_ROWS = 32768
 #: Numbers of a Gaussian sketch's random matrix that exist at once.
 _STRIP_NUMBERS = 2**18
+#: Size of a page in Parquet files unless they were written otherwise.
+_PAGE_BYTES = 2**20
+#: Blocks of text that a CSV reader has in hand.
+_CSV_READER_BYTES = 12e6
+#: What finding the ends of all lines and converting one column costs, as a part of converting all.
+_COUNTING_SHARE = 0.4
 
 
 @dataclass(frozen=True)
@@ -39,9 +45,13 @@ class Work:
     storage
         "memory", or the format of the files: "Parquet", "CSV", "Feather".
     extra_passes
-        Passes over the rows before the fit: to count them, or to find the values of columns.
+        Passes over the rows before the fit, to find the values of columns.
+    counting_passes
+        Passes before that which only count the rows.
     splittable
         Whether several workers may read at once.
+    group_rows
+        Rows of a row group or record batch in files.
     """
 
     rows: int
@@ -53,7 +63,9 @@ class Work:
     sketch_size: int | None
     storage: str = "memory"
     extra_passes: int = 0
+    counting_passes: int = 0
     splittable: bool = True
+    group_rows: int = SEGMENT_ROWS
 
     @property
     def width(self) -> int:
@@ -98,12 +110,27 @@ class SketchCost:
         Whether rows of the data themselves are in the summary.
     passes
         Passes over the rows.
+    by_tile
+        Whether the whole sketch is gone through with every tile of rows, not once per piece of them.
     """
 
     flops: Callable[[int, int, int], float]
     seconds: Callable[[int, int, Calibration], float]
     sends_rows: bool = False
     passes: int = 1
+    by_tile: bool = False
+
+    def rounds(self, rows: int, pieces: int, width: int) -> float:
+        """Return how often the whole of a sketch is gone through."""
+        return max(pieces, rows / tile_rows_for(padded_width(width))) if self.by_tile else pieces
+
+    def copied_bytes(self, width: int) -> float:
+        """Return the bytes copied each time for a row of the sketch, apart from other work on it."""
+        return 2 * _NUMBER_BYTES * width if self.by_tile else 0.0
+
+    def units(self, width: int) -> int:
+        """Return the units of other work for a row of the sketch: samples sort rows, others add entries."""
+        return 1 if self.by_tile else width
 
 
 def _exact_seconds(size: int, width: int, calibration: Calibration) -> float:
@@ -117,7 +144,7 @@ def _gaussian_seconds(size: int, width: int, calibration: Calibration) -> float:
 
 
 def _probed(kind: str) -> Callable[[int, int, Calibration], float]:
-    """Return the seconds of a kind whose work per number does not depend on m: timed as a whole."""
+    """Return the seconds of a kind whose work on a row does not depend on m: timed as a whole."""
     return lambda size, width, calibration: width * calibration.sketched_number.get(kind, math.nan)
 
 
@@ -128,9 +155,9 @@ SKETCH_COSTS = {
     "srht": SketchCost(lambda m, q, p: q * math.log2(max(2, p)), _probed("srht")),
     "sparse_sign": SketchCost(lambda m, q, p: 2 * 8 * q, _probed("sparse_sign")),
     "count_sketch": SketchCost(lambda m, q, p: 2 * q, _probed("count_sketch")),
-    "row_sample": SketchCost(lambda m, q, p: 0.0, _probed("row_sample"), sends_rows=True),
+    "row_sample": SketchCost(lambda m, q, p: 0.0, _probed("row_sample"), sends_rows=True, by_tile=True),
     "leverage_sample": SketchCost(
-        lambda m, q, p: q * (q + 1) + 2 * q * q, _probed("leverage_sample"), sends_rows=True, passes=2
+        lambda m, q, p: q * (q + 1) + 2 * q * q, _probed("leverage_sample"), sends_rows=True, passes=2, by_tile=True
     ),
 }
 
@@ -163,13 +190,13 @@ class SolvingCost:
     pair_products: float
 
 
-#: Counted by timing fits with next to no rows, for 5 to 120 columns, 2 to 24 partitions and two sketch sizes.
+#: Counted by timing fits with next to no rows, for 4 to 500 columns, 1 to 16 partitions and four sketch sizes.
 SOLVING_COSTS = {
-    "exact": SolvingCost(3.8, 0.0, 3.0, 0.0, 0.0),
-    "average": SolvingCost(3.2, 0.75, 8.2, 0.0, 0.0),
-    "partition": SolvingCost(1.0, 1.8, 8.9, 1.6, 0.8),
-    "stack": SolvingCost(3.0, 1.0, 8.7, 2.3, 0.0),
-    "whole": SolvingCost(3.2, 0.6, 7.0, 1.7, 0.0),
+    "exact": SolvingCost(2.5, 0.0, 1.7, 0.0, 0.0),
+    "average": SolvingCost(1.9, 0.8, 6.7, 0.0, 0.0),
+    "partition": SolvingCost(1.4, 1.4, 6.5, 1.1, 1.5),
+    "stack": SolvingCost(2.4, 0.7, 6.9, 1.3, 0.0),
+    "whole": SolvingCost(2.4, 0.4, 4.3, 1.0, 0.0),
 }
 
 #: Small exact factors merged per piece of rows, in decompositions of a q×q matrix.
@@ -211,7 +238,11 @@ def row_seconds(work: Work, calibration: Calibration) -> float:
         reading = numbers * _NUMBER_BYTES * calibration.copied_byte * copied
     cost = sketch_cost(work.sketch)
     sketching = work.rows * work.sketches * cost.seconds(work.summary_rows, work.width, calibration)
-    merging = work.tasks * work.sketches * work.summary_rows * work.width * _NUMBER_BYTES * 4 * calibration.copied_byte
+    entries = work.sketches * work.summary_rows * work.width
+    merging = work.tasks * entries * _NUMBER_BYTES * 4 * calibration.copied_byte
+    unit = calibration.sketch_unit.get(work.sketch, 0.0)
+    per_row = cost.units(work.width) * unit + cost.copied_bytes(work.width) * calibration.copied_byte
+    merging += cost.rounds(work.rows, work.tasks, work.width) * work.sketches * work.summary_rows * per_row
     if work.sketch == "gaussian":
         # Every piece of rows starts with a new buffer for its part of the random matrix.
         strip = min(_STRIP_NUMBERS, work.summary_rows * min(4096, math.ceil(work.rows / work.tasks)))
@@ -219,7 +250,8 @@ def row_seconds(work: Work, calibration: Calibration) -> float:
     if work.sketch == "triangular":
         factorisation = at_width(calibration.small_factorisation, work.width, 3.0)
         merging = work.tasks * _FACTORISATIONS_PER_PIECE * factorisation
-    return reading * (cost.passes + work.extra_passes) + sketching + merging
+    readings = cost.passes + work.extra_passes + _COUNTING_SHARE * work.counting_passes
+    return reading * readings + sketching + merging
 
 
 def solving_seconds(work: Work, calibration: Calibration) -> float:
@@ -252,7 +284,7 @@ def flops(work: Work) -> float:
 
 def passes(work: Work) -> int:
     """Return how often the rows are read."""
-    return sketch_cost(work.sketch).passes + work.extra_passes
+    return sketch_cost(work.sketch).passes + work.extra_passes + work.counting_passes
 
 
 def summary_bytes(work: Work) -> int:
@@ -273,14 +305,35 @@ def sent_bytes(work: Work) -> int:
 
 
 def peak_bytes(work: Work, cores: int) -> float:
-    """Return the largest memory at once, beyond the program itself and rows that are in memory anyway."""
+    """Return by how much the memory of a process grows at most during a fit.
+
+    The program itself and rows that are in memory anyway are not counted; what readers and allocators hold on to is.
+    """
     workers = min(cores, work.tasks)
     padded = padded_width(work.width)
     tile = 2 * tile_rows_for(padded) * padded * _NUMBER_BYTES
-    block = _BLOCK_ROWS * work.width * _NUMBER_BYTES * (0 if work.storage == "memory" else 2)
-    strip = _STRIP_NUMBERS * _NUMBER_BYTES if work.sketch == "gaussian" else 0
+    strip = 0
+    if work.sketch == "gaussian":
+        strip = min(_STRIP_NUMBERS, work.summary_rows * tile_rows_for(padded)) * work.sketches * _NUMBER_BYTES
     one = summary_bytes(work)
-    # Pieces that wait to be merged, every summary, and the copies that solving makes.
-    held = 2 * workers * one + work.summaries * (one if work.sketches == 1 else one / work.sketches)
-    solving = 3 * work.summary_rows * work.width * _NUMBER_BYTES * (work.summaries if work.method == "stack" else 1)
-    return workers * (tile + block + strip + 2 * one) + held + solving
+    # Pieces that wait to be merged, and every summary.
+    held = 2 * workers * one + work.summaries * one / work.sketches
+    # Scaled and factored copies of what is solved at once, and the small matrices of certificate and inference.
+    solved_rows = work.summary_rows * (work.summaries if work.method == "stack" else 1)
+    solving = (6 * solved_rows + 12 * work.width + 4 * work.width * work.summaries) * work.width * _NUMBER_BYTES
+    return workers * (tile + strip + 2 * one + _reading_bytes(work)) + held + solving
+
+
+def _reading_bytes(work: Work) -> float:
+    """Return what a worker holds of a file: blocks of rows, and what they are decoded from."""
+    if work.storage == "memory":
+        return 0.0
+    column = work.group_rows * _NUMBER_BYTES
+    block = 2 * min(work.rows, _BLOCK_ROWS) * work.width * _NUMBER_BYTES
+    if work.storage == "Parquet":
+        # A page or, if that is smaller, a column of the row group: compressed, decoded, and its dictionary.
+        return block + 3 * min(column, _PAGE_BYTES) * work.width
+    if work.storage == "Feather":
+        # A whole record batch: as it was read, decompressed, and the one before.
+        return block + 3 * column * work.width
+    return block + _CSV_READER_BYTES

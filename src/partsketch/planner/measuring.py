@@ -15,19 +15,24 @@ from partsketch.engines.local import LocalEngine, usable_cores
 from partsketch.gathering import gather, guided
 from partsketch.partitions import single_partition
 from partsketch.planner.calibration import Calibration
+from partsketch.planner.costs import sketch_cost
 from partsketch.sketches.base import SketchSpecification, all_sketches
 from partsketch.sketches.counter_random import derive_key, fill_normals
 from partsketch.sources import open_source
 from partsketch.sources.arrays import array_source
 from partsketch.sources.base import Source
-from partsketch.summarise import SummaryRequest
+from partsketch.summarise import SEGMENT_ROWS, SummaryRequest
 
 _WIDTHS = (8, 24, 64, 128, 256)
-_FACTORISED_WIDTHS = (8, 24, 64, 160)
-_PROBED_ROWS, _PROBED_WIDTH = 49_152, 32
+_FACTORISED_WIDTHS = (8, 24, 64, 160, 320)
+#: One segment, so that nothing is merged; and sketches of two sizes, which show what a larger one costs.
+_PROBED_ROWS, _PROBED_WIDTH = SEGMENT_ROWS, 24
+_PROBED_SIZES = (96, 6144)
 _FILE_ROWS, _FILE_WIDTH = 60_000, 12
 _SUMMARIES = 12
 _MOST_RUNS = 200
+#: The shortest time stands when another run came this close to it.
+_AGREEMENT = 1.02
 
 
 def measure(machine: dict[str, str]) -> Calibration:
@@ -37,8 +42,11 @@ def measure(machine: dict[str, str]) -> Calibration:
         for sketch in random_kinds:
             sketch.prepare()
         squares = {width: _square_factorisation(width) for width in _FACTORISED_WIDTHS}
-        width = _FACTORISED_WIDTHS[-2]
+        width = 64
         tall = max(_tall_factorisation(width) - squares[width], 0.1 * squares[width])
+        copied_byte = _copied_byte()
+        kinds = [sketch.kind for sketch in random_kinds if sketch.kind != "gaussian"]
+        sketching = {kind: _sketching(kind, copied_byte) for kind in kinds}
         return Calibration(
             machine=machine,
             cores=usable_cores(),
@@ -48,34 +56,37 @@ def measure(machine: dict[str, str]) -> Calibration:
             small_factorisation=squares,
             tall_factorisation=tall / (7 * width * width * width),
             normal=_normal(),
-            copied_byte=_copied_byte(),
+            copied_byte=copied_byte,
             fresh_byte=_fresh_byte(),
             decoded_number=dict(_decoded_numbers()),
-            sketched_number={
-                sketch.kind: _sketched_number(sketch.kind) for sketch in random_kinds if sketch.kind != "gaussian"
-            },
+            sketched_number={kind: number for kind, (number, _) in sketching.items()},
+            sketch_unit={kind: unit for kind, (_, unit) in sketching.items()},
             summary_overhead=_summary_overhead(),
         )
 
 
 def _best(
     work: Callable[[], object],
-    seconds: float = 0.05,
+    seconds: float = 0.04,
     least: int = 3,
     clock: Callable[[], float] = time.process_time,
 ) -> float:
     """Return the shortest of several runs within a budget of seconds; the first, which warms up, does not count.
 
     Work of a single thread is timed by the processor's clock, which other processes disturb less than that on the wall.
+    On a quiet machine a few runs agree, and the rest of the budget is saved.
     """
     work()
     end = time.perf_counter() + seconds
-    best, runs = float("inf"), 0
+    best, second, runs = float("inf"), float("inf"), 0
     while runs < least or (runs < _MOST_RUNS and time.perf_counter() < end):
         start = clock()
         work()
-        best = min(best, clock() - start)
+        taken = clock() - start
+        best, second = min(best, taken), min(second, max(best, taken))
         runs += 1
+        if runs >= 2 * least and second <= _AGREEMENT * best:
+            break
     return best
 
 
@@ -131,8 +142,8 @@ def _copied_byte() -> float:
 
 def _fresh_byte() -> float:
     """Return seconds per byte of writing to new memory for the first time; the array is too large to be recycled."""
-    size = 2**26
-    return _best(lambda: np.empty(size // 8).fill(1.0), 0.05, 2) / size
+    size = 2**25 + 2**20
+    return _best(lambda: np.empty(size // 8).fill(1.0), least=2) / size
 
 
 def _speedup() -> float:
@@ -147,10 +158,10 @@ def _speedup() -> float:
             gram(tile)
 
     wall = time.perf_counter
-    alone = _best(work, 0.1, clock=wall)
+    alone = _best(work, 0.06, clock=wall)
     with ThreadPoolExecutor(cores) as pool:
         together = _best(
-            lambda: [future.result() for future in [pool.submit(work) for _ in range(cores)]], 0.15, clock=wall
+            lambda: [future.result() for future in [pool.submit(work) for _ in range(cores)]], 0.12, clock=wall
         )
     return float(min(max(cores * alone / together, 1.0), cores))
 
@@ -182,16 +193,27 @@ def _reading(path: Path, rows: int) -> float:
         for block in source.read(0, None, 32768):
             block.copy_into(np.empty((_FILE_WIDTH, len(block))), 0, len(block))
 
-    return _best(read, 0.1, 2, clock=time.perf_counter) / (rows * _FILE_WIDTH)
+    return _best(read, 0.06, clock=time.perf_counter) / (rows * _FILE_WIDTH)
 
 
-def _sketched_number(kind: str) -> float:
+def _sketching(kind: str, copied_byte: float) -> tuple[float, float]:
+    """Return seconds per number of the data, and per unit of the sketch for every time that it is gone through."""
     source = _rows(_PROBED_ROWS, _PROBED_WIDTH - 1)
-    specification = SketchSpecification(kind, 4 * _PROBED_WIDTH, 1)
-    request = SummaryRequest(specification, single_partition(_PROBED_ROWS), fit_intercept=False)
     engine = LocalEngine(threads=1)
-    numbers = _PROBED_ROWS * _PROBED_WIDTH
-    return _best(lambda: gather(source, guided(source, request, engine), engine), 0.05, 2) / numbers
+
+    def taken(size: int) -> float:
+        request = SummaryRequest(
+            SketchSpecification(kind, size, 1), single_partition(_PROBED_ROWS), False, row_count=_PROBED_ROWS
+        )
+        return _best(lambda: gather(source, guided(source, request, engine), engine), least=2)
+
+    small, large = _PROBED_SIZES
+    of_small, of_large = taken(small), taken(large)
+    per_row = max(0.0, of_large - of_small) / (large - small)
+    cost = sketch_cost(kind)
+    each_time = per_row / cost.rounds(_PROBED_ROWS, 1, _PROBED_WIDTH)
+    unit = max(0.0, each_time - cost.copied_bytes(_PROBED_WIDTH) * copied_byte) / cost.units(_PROBED_WIDTH)
+    return (of_small - per_row * small) / (_PROBED_ROWS * _PROBED_WIDTH), unit
 
 
 def _summary_overhead() -> float:
@@ -202,9 +224,10 @@ def _summary_overhead() -> float:
     source = _rows(_SUMMARIES * 8, 2)
     options = FitOptions("average", _SUMMARIES, "order", "spread", "gaussian", None, True, 0)
     engine = LocalEngine()
-    return _best(lambda: fit_source(source, options, engine), 0.1) / _SUMMARIES
+    return _best(lambda: fit_source(source, options, engine), 0.06) / _SUMMARIES
 
 
 def _rows(count: int, features: int) -> Source:
     values = _numbers(count, features + 1)
-    return array_source(values[:, :features], values[:, features], None, None, ["y"])
+    # Rows of their own, as data come: a part of wider rows would be read in a slower way.
+    return array_source(values[:, :features].copy(), values[:, features].copy(), None, None, ["y"])

@@ -27,7 +27,8 @@ class Candidate:
     passes
         Passes over the rows.
     peak_bytes
-        Largest memory at once, beyond the program and rows that are in memory anyway.
+        By how much the memory of a warm process grows at most during the fit: the program, and rows that are in
+        memory anyway, are not counted; what readers of files and allocators hold on to is.
     seconds
         Predicted time on this machine; None when it was not predicted.
     breaks

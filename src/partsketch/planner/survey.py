@@ -18,7 +18,7 @@ from partsketch.partitions import make_partitioning
 from partsketch.planner.given import GivenRows
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources.base import Source
-from partsketch.summarise import INTERCEPT, SummaryRequest
+from partsketch.summarise import INTERCEPT, SEGMENT_ROWS, SummaryRequest
 from partsketch.summary_moments import exact_moments
 from partsketch.theory.arguments import require_count
 from partsketch.theory.moments import PartitionMoments
@@ -50,6 +50,8 @@ class Survey:
         Passes over the rows before any fit; and before one that needs to know the row count.
     splittable
         Whether several workers may read at once.
+    group_rows
+        Most rows of a row group or record batch, where the files have them.
     rows_seen
         Rows looked at.
     rank
@@ -72,6 +74,7 @@ class Survey:
     extra_passes: int = 0
     counting_passes: int = 0
     splittable: bool = True
+    group_rows: int = SEGMENT_ROWS
     rows_seen: int = 0
     rank: int | None = None
     uneven_leverage: bool = False
@@ -108,6 +111,7 @@ def look(source: Source, options: FitOptions) -> Survey:
         extra_passes=int(bool(source.encoding.columns or source.partition_values)),
         counting_passes=counting,
         splittable=source.random_access,
+        group_rows=_group_rows(source),
         description=source.description,
     )
     if not source.replayable:
@@ -134,6 +138,12 @@ def look(source: Source, options: FitOptions) -> Survey:
         complete=complete,
         given=given,
     )
+
+
+def _group_rows(source: Source) -> int:
+    if not source.boundaries:
+        return SEGMENT_ROWS
+    return int(np.diff([*source.boundaries, source.row_count or 0]).max(initial=1))
 
 
 def _runs(source: Source, width: int, complete: bool) -> list[tuple[int, int | None]]:
