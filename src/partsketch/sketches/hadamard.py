@@ -15,7 +15,7 @@ from numba import njit
 
 from partsketch.sketches.counter_random import _LOW, _32, _philox
 from partsketch.sketches.lanes import LANES, add_scaled, transform_2, transform_4, transform_16
-from partsketch.sketches.scattering import place_dense
+from partsketch.sketches.scattering import ask_ahead, place_dense
 
 _ONE = np.uint64(1)
 
@@ -104,9 +104,20 @@ def add_dense(  # type: ignore[no-untyped-def]
 ):
     """Take dense rows at positions of the stream; `scales` are signs times square roots of weights."""
     flat = features.reshape(-1)
-    for i in range(positions.shape[0]):
-        at = _advance(total, kept, block, bits, stride, state, positions[i]) * stride
-        place_dense(block, LANES, at, scales[i], flat, features.shape[1], targets, i, intercept)
+    rows, width = features.shape
+    begin = 0
+    while begin < rows:
+        first = _advance(total, kept, block, bits, stride, state, positions[begin])
+        # Rows that follow one another are placed together, as far as the block goes; positions only ever rise.
+        count = min(rows - begin, (1 << bits) - first)
+        while positions[begin + count - 1] != positions[begin] + count - 1:
+            count = (count + 1) >> 1
+        for i in range(begin, begin + count):
+            at = (first + i - begin) * stride
+            ask_ahead(flat, i, width)
+            place_dense(block, LANES, at, scales[i], flat, width, targets, i, intercept)
+        state[1] = first + count
+        begin += count
 
 
 @_compiled

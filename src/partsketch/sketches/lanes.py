@@ -20,6 +20,9 @@ LANES = 8
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _NOTHING = ir.Constant(_VECTOR, ir.Undefined)
+_INTEGERS = ir.VectorType(ir.IntType(64), LANES)
+_MASK = ir.VectorType(ir.IntType(1), LANES)
+_COUNTING = ir.Constant(_INTEGERS, list(range(LANES)))
 
 
 def _pointer(context: Any, builder: Any, signature: Any, args: Sequence[Any], which: int) -> Any:
@@ -33,6 +36,28 @@ def _spread(builder: Any, number: Any) -> Any:
     integer = ir.IntType(32)
     single = builder.insert_element(_NOTHING, number, ir.Constant(integer, 0))
     return builder.shuffle_vector(single, _NOTHING, ir.Constant(ir.VectorType(integer, LANES), [0] * LANES))
+
+
+def _spread_integer(builder: Any, number: Any) -> Any:
+    """Return a vector of integers that holds one number in every lane."""
+    nothing = ir.Constant(_INTEGERS, ir.Undefined)
+    index = ir.IntType(32)
+    single = builder.insert_element(nothing, number, ir.Constant(index, 0))
+    return builder.shuffle_vector(single, nothing, ir.Constant(ir.VectorType(index, LANES), [0] * LANES))
+
+
+def _masked_load(builder: Any, pointer: Any, mask: Any) -> Any:
+    """Return the lanes that the mask names, zero in the others."""
+    kind = ir.FunctionType(_VECTOR, [_VECTOR.as_pointer(), ir.IntType(32), _MASK, _VECTOR])
+    load = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.load.v8f64.p0")
+    return builder.call(load, [pointer, ir.Constant(ir.IntType(32), 8), mask, ir.Constant(_VECTOR, [0.0] * LANES)])
+
+
+def _masked_store(builder: Any, values: Any, pointer: Any, mask: Any) -> None:
+    """Write the lanes that the mask names."""
+    kind = ir.FunctionType(ir.VoidType(), [_VECTOR, _VECTOR.as_pointer(), ir.IntType(32), _MASK])
+    store = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.store.v8f64.p0")
+    builder.call(store, [values, pointer, ir.Constant(ir.IntType(32), 8), mask])
 
 
 def _load(builder: Any, pointer: Any) -> Any:
@@ -53,6 +78,52 @@ def add_scaled(typingctx, out, at, values, start, scale):  # type: ignore[no-unt
         return context.get_dummy_value()
 
     return _signature(out, values), generate
+
+
+@intrinsic
+def fetch(typingctx, values, at):  # type: ignore[no-untyped-def]
+    """Ask for the cache line of values[at], which may lie beyond the end: what cannot be reached is ignored."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        integer, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, integer, integer, integer])
+        ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        address = builder.bitcast(_pointer(context, builder, signature, args, 0), byte)
+        # To read, into every level of the cache, as data.
+        builder.call(ask, [address, *(ir.Constant(integer, number) for number in (0, 2, 1))])
+        return context.get_dummy_value()
+
+    return types.void(values, types.intp), generate
+
+
+@intrinsic
+def add_scaled_first(typingctx, out, at, values, start, scale, count):  # type: ignore[no-untyped-def]
+    """Do as `add_scaled` with the first `count` of the eight numbers; memory beyond them is not touched."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        mask = builder.icmp_signed("<", _COUNTING, _spread_integer(builder, args[5]))
+        place = _pointer(context, builder, signature, args, 0)
+        product = builder.fmul(
+            _masked_load(builder, _pointer(context, builder, signature, args, 2), mask), _spread(builder, args[4])
+        )
+        _masked_store(builder, builder.fadd(_masked_load(builder, place, mask), product), place, mask)
+        return context.get_dummy_value()
+
+    return types.void(out, types.intp, values, types.intp, types.float64, types.intp), generate
+
+
+@intrinsic
+def copy_scaled_first(typingctx, out, at, values, start, scale, count):  # type: ignore[no-untyped-def]
+    """Do as `copy_scaled` with the first `count` of the eight numbers; memory beyond them is not touched."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        mask = builder.icmp_signed("<", _COUNTING, _spread_integer(builder, args[5]))
+        values = _masked_load(builder, _pointer(context, builder, signature, args, 2), mask)
+        place = _pointer(context, builder, signature, args, 0)
+        _masked_store(builder, builder.fmul(values, _spread(builder, args[4])), place, mask)
+        return context.get_dummy_value()
+
+    return types.void(out, types.intp, values, types.intp, types.float64, types.intp), generate
 
 
 @intrinsic

@@ -17,10 +17,21 @@ import numpy as np
 from numba import njit
 
 from partsketch.sketches.counter_random import _LOW, _32, _philox
-from partsketch.sketches.lanes import LANES, add_scaled, add_to_each, copy_scaled
+from partsketch.sketches.lanes import (
+    LANES,
+    add_scaled,
+    add_scaled_first,
+    add_to_each,
+    copy_scaled,
+    copy_scaled_first,
+    fetch,
+)
 
 #: Rows worked on at a time: their copy stays in the second-level cache.
 CHUNK_ROWS = 256
+
+#: Rows ahead of the one worked on that are asked for.
+AHEAD = 6
 
 _ONE = np.uint64(1)
 
@@ -68,16 +79,11 @@ def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type
 
 
 @_within
-def place_rest(out, group, at, scale, flat, start, first, width, targets, i, intercept):  # type: ignore[no-untyped-def]
-    """Write scale · [features from the first on, targets, 1] of row i at a row of `out` that starts with the first."""
-    for c in range(width - first):
-        out[at + c] = scale * flat[start + first + c]
-    c = width - first
-    for t in range(targets.shape[1]):
-        out[at + (c >> 3) * group + (c & 7)] = scale * targets[i, t]
-        c += 1
-    if intercept:
-        out[at + (c >> 3) * group + (c & 7)] = scale
+def ask_ahead(flat, i, width):  # type: ignore[no-untyped-def]
+    """Ask memory for a row that follows a little later, while row i is worked on."""
+    start = (i + AHEAD) * width
+    for c in range(0, width, LANES):
+        fetch(flat, start + c)
 
 
 @_within
@@ -87,7 +93,14 @@ def place_dense(out, group, at, scale, flat, width, targets, i, intercept):  # t
     start = i * width
     for b in range(whole):
         copy_scaled(out, at + b * group, flat, start + b * LANES, scale)
-    place_rest(out, group, at + whole * group, scale, flat, start, whole * LANES, width, targets, i, intercept)
+    if width & 7:
+        copy_scaled_first(out, at + whole * group, flat, start + whole * LANES, scale, width & 7)
+    c = width
+    for t in range(targets.shape[1]):
+        out[at + (c >> 3) * group + (c & 7)] = scale * targets[i, t]
+        c += 1
+    if intercept:
+        out[at + (c >> 3) * group + (c & 7)] = scale
 
 
 @_compiled
@@ -101,12 +114,16 @@ def place_tile(out, group, row, tile, begin, count, intercept, width):  # type: 
 
 
 @_compiled
-def _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count):  # type: ignore[no-untyped-def]
-    """Add the rows of a chunk to their targets, one group of columns after the other."""
+def _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, after, start_after):  # type: ignore[no-untyped-def]
+    """Add the rows of a chunk to their targets, one group of columns after the other.
+
+    Meanwhile memory is asked for what comes next, the numbers of `after` from `start_after` on.
+    """
     sparsity, step = places.shape
     flat_places, flat_signs = places.reshape(-1), signs.reshape(-1)
     for b in range(groups):
         for i in range(count):
+            fetch(after, start_after + (b * count + i) * LANES)
             start = b * chunk_group + i * LANES
             add_to_each(out, b * group, row, flat_places, i, step, flat_signs, sparsity, chunk, start)
 
@@ -119,11 +136,8 @@ def scatter_dense(  # type: ignore[no-untyped-def]
     rows, width = features.shape
     flat = features.reshape(-1)
     few = min(CHUNK_ROWS, rows)
-    # One non-zero per row: the whole groups of a row are read where they are, only the rest is put together first.
-    direct = width >> 3 if sparsity == 1 else 0
     chunk_group = (few + 1) * LANES
-    chunk = np.zeros((groups - direct) * chunk_group)
-    rest = out[direct * group :]
+    chunk = np.zeros(groups * chunk_group)
     places = np.empty((sparsity, few + LANES), np.int64)
     signs = np.empty((sparsity, few + LANES))
     weighted = roots.shape[0] > 0
@@ -132,27 +146,39 @@ def scatter_dense(  # type: ignore[no-untyped-def]
         draw_targets(key0, key1, stream, row_numbers[begin : begin + count], size, places, signs)
         for i in range(count):
             scale = roots[begin + i] if weighted else 1.0
-            if direct:
-                start = (begin + i) * width
-                sign, place = scale * signs[0, i], places[0, i] * row
-                for b in range(direct):
-                    add_scaled(out, place + b * group, flat, start + b * LANES, sign)
-                place_rest(
-                    chunk,
-                    chunk_group,
-                    i * LANES,
-                    scale,
-                    flat,
-                    start,
-                    direct * LANES,
-                    width,
-                    targets,
-                    begin + i,
-                    intercept,
-                )
-            else:
-                place_dense(chunk, chunk_group, i * LANES, scale, flat, width, targets, begin + i, intercept)
-        _scatter(rest, group, row, groups - direct, chunk, chunk_group, places, signs, count)
+            place_dense(chunk, chunk_group, i * LANES, scale, flat, width, targets, begin + i, intercept)
+        after = (begin + count) * width
+        _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, flat, after)
+
+
+@_compiled
+def scatter_dense_once(  # type: ignore[no-untyped-def]
+    out, row, key0, key1, stream, size, row_numbers, features, targets, roots, intercept
+):
+    """Do as `scatter_dense` with one non-zero per row, and a sketch held by rows: nothing is copied first."""
+    rows, width = features.shape
+    flat = features.reshape(-1)
+    few = min(CHUNK_ROWS, rows)
+    places, signs = np.empty((1, few), np.int64), np.empty((1, few))
+    weighted = roots.shape[0] > 0
+    whole = width >> 3
+    for begin in range(0, rows, few):
+        count = min(few, rows - begin)
+        draw_targets(key0, key1, stream, row_numbers[begin : begin + count], size, places, signs)
+        for i in range(count):
+            sign, at = signs[0, i], places[0, i] * row
+            if weighted:
+                sign *= roots[begin + i]
+            start = (begin + i) * width
+            ask_ahead(flat, begin + i, width)
+            for b in range(whole):
+                add_scaled(out, at + b * LANES, flat, start + b * LANES, sign)
+            if width & 7:
+                add_scaled_first(out, at + whole * LANES, flat, start + whole * LANES, sign, width & 7)
+            for t in range(targets.shape[1]):
+                out[at + width + t] += sign * targets[begin + i, t]
+            if intercept:
+                out[at + width + targets.shape[1]] += sign
 
 
 @_compiled
@@ -170,7 +196,7 @@ def scatter_tile(  # type: ignore[no-untyped-def]
         count = min(few, rows - begin)
         draw_targets(key0, key1, stream, row_numbers[begin : begin + count], size, places, signs)
         place_tile(chunk, chunk_group, LANES, tile, begin, count, intercept, width)
-        _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count)
+        _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, chunk, 0)
 
 
 @_compiled

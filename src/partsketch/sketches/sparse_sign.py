@@ -22,7 +22,7 @@ from partsketch.sketches.base import (
 )
 from partsketch.sketches.counter_random import derive_key
 from partsketch.sketches.lanes import LANES
-from partsketch.sketches.scattering import draw_targets, scatter_dense, scatter_sparse, scatter_tile
+from partsketch.sketches.scattering import draw_targets, scatter_dense, scatter_dense_once, scatter_sparse, scatter_tile
 
 #: Non-zeros per row of the data: the customary number, at which the sketch is hardly told from a Gaussian one.
 DEFAULT_SPARSITY = 8
@@ -69,7 +69,9 @@ class ScatterAccumulator(Accumulator):
         """Add rows where they lie."""
         drawing = (*self._random, self._size, self._sparsity, rows.row_numbers)
         rest = (rows.features, rows.targets, rows.roots, self._columns.intercept)
-        if isinstance(rows, DenseRows):
+        if isinstance(rows, DenseRows) and self._sparsity == 1:
+            scatter_dense_once(self._total, self._strides[1], *self._random, self._size, rows.row_numbers, *rest)
+        elif isinstance(rows, DenseRows):
             scatter_dense(self._total, *self._strides, self._groups, *drawing, *rest)
         else:
             scatter_sparse(self._total, *self._strides, *drawing, *rest, self._columns.features)
