@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from partsketch.options import METHODS
 from partsketch.planner import costs
 from partsketch.planner.calibration import Calibration, at_width
+from partsketch.planner.memory import peak_bytes
+from partsketch.planner.work import Work
 from partsketch.sketches.base import all_sketches
 from tests.planner.settings import KINDS, MACHINE
 
 
-def work(method: str = "partition", **values: object) -> costs.Work:
+def work(method: str = "partition", **values: object) -> Work:
     sketched = METHODS[method].sketched
     settings = {
         "rows": 1_000_000,
@@ -27,7 +29,7 @@ def work(method: str = "partition", **values: object) -> costs.Work:
         "partitions": 8,
         "sketch_size": 200 if sketched else None,
     }
-    return costs.Work(**{**settings, **values})  # type: ignore[arg-type]
+    return Work(**{**settings, **values})  # type: ignore[arg-type]
 
 
 def test_every_sketch_has_its_costs_declared() -> None:
@@ -56,19 +58,41 @@ def test_more_rows_or_columns_never_cost_less(method: str, rows: int, columns: i
         assert costs.seconds(larger, machine) >= costs.seconds(base, machine)
         assert costs.flops(larger) >= costs.flops(base)
     more_rows, wider = replace(base, rows=int(rows * more) + 1), replace(base, columns=int(columns * more) + 1)
-    assert costs.peak_bytes(more_rows, 1) >= costs.peak_bytes(base, 1)
+    assert peak_bytes(more_rows, 1) >= peak_bytes(base, 1)
     if size is not None:
         wider = replace(wider, sketch_size=4 * wider.columns)
     # Tiles have half the rows once they are too wide.
-    assert costs.peak_bytes(wider, 1) >= 0.49 * costs.peak_bytes(base, 1)
+    assert peak_bytes(wider, 1) >= 0.49 * peak_bytes(base, 1)
 
 
 def test_work_on_rows_is_shared_by_the_cores() -> None:
     one = replace(MACHINE, cores=1, speedup=1.0)
-    rows = costs.row_seconds(work(), MACHINE)
-    assert costs.seconds(work(), one) - costs.seconds(work(), MACHINE) == pytest.approx(rows * (1 - 1 / 3))
+    even = work(rows=2**20)  # sixteen whole segments for four cores
+    rows = costs.row_seconds(even, MACHINE)
+    assert costs.seconds(even, one) - costs.seconds(even, MACHINE) == pytest.approx(rows * (1 - 1 / 3))
     alone = work("exact", splittable=False)
     assert costs.seconds(alone, MACHINE) == pytest.approx(costs.seconds(alone, one))
+
+
+@pytest.mark.parametrize(
+    ("rows", "partitions", "method", "evenness"),
+    [
+        (65_536, 4, "exact", 1.0),  # one segment
+        (65_536, 4, "average", 2.0),  # four parts of one
+        (100_000, 1, "exact", 100_000 / 65_536),  # the second segment is shorter
+        (3 * 65_536, 1, "exact", 1.5),  # one worker has two of three
+        (10**9, 1, "exact", 2.0),
+    ],
+)
+def test_cores_wait_for_the_last_task(rows: int, partitions: int, method: str, evenness: float) -> None:
+    assert work(method, rows=rows, partitions=partitions).evenness(2) == pytest.approx(evenness)
+
+
+def test_a_row_group_is_read_by_one_worker() -> None:
+    asked = work("average", rows=2**20, storage="Parquet", group_rows=2**20)
+    assert asked.evenness(4) == 1.0
+    assert replace(asked, group_rows=2**19).evenness(4) == 2.0
+    assert replace(asked, storage="memory").evenness(4) == 4.0
 
 
 def test_counts_of_a_gaussian_sketch() -> None:
@@ -84,8 +108,8 @@ def test_counts_of_a_gaussian_sketch() -> None:
 
 
 def test_files_cost_their_decoding_and_clusters_their_scheduling() -> None:
-    extra = costs.seconds(work(storage="CSV"), MACHINE) - costs.seconds(work(), MACHINE)
-    assert extra == pytest.approx(1_000_000 * 52 * (2e-7 - 8 * 2e-10) / 3)
+    extra = costs.seconds(work(rows=2**20, storage="CSV"), MACHINE) - costs.seconds(work(rows=2**20), MACHINE)
+    assert extra == pytest.approx(2**20 * 52 * (2e-7 - 8 * 2e-10) / 3)
     local, dask = (costs.seconds(work(), MACHINE, engine) for engine in ("local", "dask"))
     tasks = 8 * 2  # two segments in each partition of 125,000 rows
     assert dask - local == pytest.approx(tasks * 0.005 + 8 * 200 * 52 * 8 / 1e8)
@@ -117,17 +141,17 @@ def test_larger_sketches_cost_a_piece_more_and_samples_every_tile_more() -> None
 @pytest.mark.parametrize("storage", ["memory", "Parquet", "Feather", "CSV"])
 def test_memory_does_not_grow_with_rows_but_with_cores(storage: str) -> None:
     asked = work("exact", storage=storage, splittable=storage != "CSV")
-    assert costs.peak_bytes(replace(asked, rows=10**9), 2) == costs.peak_bytes(asked, 2)
-    grows = costs.peak_bytes(asked, 4) > costs.peak_bytes(asked, 1)
+    assert peak_bytes(replace(asked, rows=10**9), 2) == peak_bytes(asked, 2)
+    grows = peak_bytes(asked, 4) > peak_bytes(asked, 1)
     assert grows == asked.splittable
 
 
 def test_small_row_groups_need_less_memory_and_large_ones_no_more_than_pages() -> None:
     small, usual, large = (
-        costs.peak_bytes(work("exact", storage="Parquet", group_rows=rows), 2) for rows in (1_000, 65_536, 10**7)
+        peak_bytes(work("exact", storage="Parquet", group_rows=rows), 2) for rows in (1_000, 65_536, 10**7)
     )
     assert small < usual < large
-    assert large == costs.peak_bytes(work("exact", storage="Parquet", group_rows=10**6), 2)
+    assert large == peak_bytes(work("exact", storage="Parquet", group_rows=10**6), 2)
 
 
 @given(st.floats(1, 2000))

@@ -8,7 +8,8 @@ from partsketch.errors import InputError
 from partsketch.explorer.evaluation import QUANTITIES, TAILS, divergence, figure, minimal_loss, tails, told
 from partsketch.explorer.state import State
 from partsketch.planner.calibration import Calibration
-from partsketch.planner.costs import Work, seconds, sent_bytes, summary_bytes
+from partsketch.planner.costs import seconds, sent_bytes, summary_bytes
+from partsketch.planner.work import Work
 
 
 def answer(state: State, calibration: Calibration) -> dict[str, Any]:

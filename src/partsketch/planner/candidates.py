@@ -13,8 +13,10 @@ from partsketch.planner.calibration import Calibration
 from partsketch.planner.excess import expected_excess
 from partsketch.planner.inverse import smallest_size_for
 from partsketch.planner.limits import Limits
+from partsketch.planner.memory import peak_bytes
 from partsketch.planner.plan import Candidate
 from partsketch.planner.survey import Survey
+from partsketch.planner.work import Work
 from partsketch.report.units import bytes_text, percentage, seconds_text
 from partsketch.sketches.base import all_sketches, get_sketch
 
@@ -91,7 +93,7 @@ def _cost(
     places: int,
 ) -> Candidate:
     counted = METHODS[method].by_partition or get_sketch(sketch).needs_row_count
-    work = costs.Work(
+    work = Work(
         rows=survey.rows or 0,
         columns=survey.columns,
         targets=survey.targets,
@@ -124,7 +126,7 @@ def _cost(
         summary_bytes_per_partition=summary,
         flops=_known(costs.flops(work)) if survey.rows is not None else None,
         passes=costs.passes(work),
-        peak_bytes=costs.peak_bytes(work, cores),
+        peak_bytes=peak_bytes(work, cores),
         seconds=predicted,
     )
     return _judged(candidate, survey, limits)

@@ -1,4 +1,4 @@
-"""The cost model: what every way to fit a model costs, all terms in this one place.
+"""The cost model: how long every way to fit a model takes and what it sends, all terms in this one place.
 
 Amounts of work (products, random numbers, numbers decoded, small factorisations, bytes) follow from the sizes of the
 problem. How long a unit of each takes on a machine is in its `Calibration`. Seconds are the sum of amount × unit, with
@@ -15,85 +15,13 @@ from dataclasses import dataclass
 from partsketch.blas import padded_width, tile_rows_for
 from partsketch.options import METHODS
 from partsketch.planner.calibration import Calibration, at_width
-from partsketch.summarise import SEGMENT_ROWS
+from partsketch.planner.work import Work
 
-_NUMBER_BYTES = 8
-#: Rows that a worker reads at once from a file.
-_BLOCK_ROWS = 32768
+NUMBER_BYTES = 8
 #: Numbers of a Gaussian sketch's random matrix that exist at once.
-_STRIP_NUMBERS = 2**18
-#: Size of a page in Parquet files unless they were written otherwise.
-_PAGE_BYTES = 2**20
-#: Blocks of text that a CSV reader has in hand.
-_CSV_READER_BYTES = 12e6
+STRIP_NUMBERS = 2**18
 #: What finding the ends of all lines and converting one column costs, as a part of converting all.
 _COUNTING_SHARE = 0.4
-
-
-@dataclass(frozen=True)
-class Work:
-    """The sizes that costs depend on.
-
-    Attributes
-    ----------
-    rows, columns, targets
-        Rows n; columns to estimate d, the intercept included; targets.
-    method, sketch
-        Names; the sketch of an exact method is "triangular".
-    partitions, sketch_size
-        k and m; m is None for exact summaries.
-    storage
-        "memory", or the format of the files: "Parquet", "CSV", "Feather".
-    extra_passes
-        Passes over the rows before the fit, to find the values of columns.
-    counting_passes
-        Passes before that which only count the rows.
-    splittable
-        Whether several workers may read at once.
-    group_rows
-        Rows of a row group or record batch in files.
-    """
-
-    rows: int
-    columns: int
-    targets: int
-    method: str
-    sketch: str
-    partitions: int
-    sketch_size: int | None
-    storage: str = "memory"
-    extra_passes: int = 0
-    counting_passes: int = 0
-    splittable: bool = True
-    group_rows: int = SEGMENT_ROWS
-
-    @property
-    def width(self) -> int:
-        """Columns of a summary, q."""
-        return self.columns + self.targets
-
-    @property
-    def summary_rows(self) -> int:
-        """Rows of one summary: m, or q for the exact factor."""
-        return self.width if self.sketch_size is None else self.sketch_size
-
-    @property
-    def sketches(self) -> int:
-        """Summaries that every row enters: k for sketches of the whole, else one."""
-        return self.partitions if METHODS[self.method].sketched and not METHODS[self.method].by_partition else 1
-
-    @property
-    def summaries(self) -> int:
-        """Summaries in all."""
-        return 1 if self.method == "exact" else self.partitions
-
-    @property
-    def tasks(self) -> int:
-        """Pieces of work that may go on at the same time."""
-        if not self.splittable:
-            return 1
-        parts = self.partitions if METHODS[self.method].by_partition else 1
-        return parts * max(1, math.ceil(self.rows / parts / SEGMENT_ROWS))
 
 
 @dataclass(frozen=True)
@@ -126,7 +54,7 @@ class SketchCost:
 
     def copied_bytes(self, width: int) -> float:
         """Return the bytes copied each time for a row of the sketch, apart from other work on it."""
-        return 2 * _NUMBER_BYTES * width if self.by_tile else 0.0
+        return 2 * NUMBER_BYTES * width if self.by_tile else 0.0
 
     def units(self, width: int) -> int:
         """Return the units of other work for a row of the sketch: samples sort rows, others add entries."""
@@ -235,18 +163,18 @@ def row_seconds(work: Work, calibration: Calibration) -> float:
     else:
         # Kinds that are timed as a whole were timed with their reading from memory.
         copied = 0 if work.sketch in calibration.sketched_number else 1
-        reading = numbers * _NUMBER_BYTES * calibration.copied_byte * copied
+        reading = numbers * NUMBER_BYTES * calibration.copied_byte * copied
     cost = sketch_cost(work.sketch)
     sketching = work.rows * work.sketches * cost.seconds(work.summary_rows, work.width, calibration)
     entries = work.sketches * work.summary_rows * work.width
-    merging = work.tasks * entries * _NUMBER_BYTES * 4 * calibration.copied_byte
+    merging = work.tasks * entries * NUMBER_BYTES * 4 * calibration.copied_byte
     unit = calibration.sketch_unit.get(work.sketch, 0.0)
     per_row = cost.units(work.width) * unit + cost.copied_bytes(work.width) * calibration.copied_byte
     merging += cost.rounds(work.rows, work.tasks, work.width) * work.sketches * work.summary_rows * per_row
     if work.sketch == "gaussian":
         # Every piece of rows starts with a new buffer for its part of the random matrix.
-        strip = min(_STRIP_NUMBERS, work.summary_rows * min(4096, math.ceil(work.rows / work.tasks)))
-        merging += work.tasks * work.sketches * strip * _NUMBER_BYTES * calibration.fresh_byte
+        strip = min(STRIP_NUMBERS, work.summary_rows * min(4096, math.ceil(work.rows / work.tasks)))
+        merging += work.tasks * work.sketches * strip * NUMBER_BYTES * calibration.fresh_byte
     if work.sketch == "triangular":
         factorisation = at_width(calibration.small_factorisation, work.width, 3.0)
         merging = work.tasks * _FACTORISATIONS_PER_PIECE * factorisation
@@ -268,8 +196,9 @@ def solving_seconds(work: Work, calibration: Calibration) -> float:
 def seconds(work: Work, calibration: Calibration, engine: str = "local") -> float:
     """Return the predicted time of a fit on a warm interpreter; NaN when the kind of sketch was never timed."""
     extra = ENGINE_COSTS.get(engine, ENGINE_COSTS["local"])
-    workers = min(calibration.cores, work.tasks)
-    share = (workers - 1) / (calibration.cores - 1) if calibration.cores > 1 else 0.0
+    share = 0.0
+    if calibration.cores > 1:
+        share = (work.evenness(calibration.cores) - 1) / (calibration.cores - 1)
     speedup = 1 + share * (calibration.speedup - 1)
     travelling = work.tasks * extra.seconds_per_task + summary_bytes(work) * work.summaries / extra.bytes_per_second
     return row_seconds(work, calibration) / speedup + solving_seconds(work, calibration) + travelling
@@ -289,7 +218,7 @@ def passes(work: Work) -> int:
 
 def summary_bytes(work: Work) -> int:
     """Return the bytes of what one partition contributes as summaries: one matrix, or all k sketches of the whole."""
-    return work.summary_rows * work.width * work.sketches * _NUMBER_BYTES
+    return work.summary_rows * work.width * work.sketches * NUMBER_BYTES
 
 
 def sent_bytes(work: Work) -> int:
@@ -300,40 +229,5 @@ def sent_bytes(work: Work) -> int:
     """
     method = METHODS[work.method]
     if method.by_partition and method.combines_by == "average":
-        return work.columns * work.targets * _NUMBER_BYTES
+        return work.columns * work.targets * NUMBER_BYTES
     return summary_bytes(work)
-
-
-def peak_bytes(work: Work, cores: int) -> float:
-    """Return by how much the memory of a process grows at most during a fit.
-
-    The program itself and rows that are in memory anyway are not counted; what readers and allocators hold on to is.
-    """
-    workers = min(cores, work.tasks)
-    padded = padded_width(work.width)
-    tile = 2 * tile_rows_for(padded) * padded * _NUMBER_BYTES
-    strip = 0
-    if work.sketch == "gaussian":
-        strip = min(_STRIP_NUMBERS, work.summary_rows * tile_rows_for(padded)) * work.sketches * _NUMBER_BYTES
-    one = summary_bytes(work)
-    # Pieces that wait to be merged, and every summary.
-    held = 2 * workers * one + work.summaries * one / work.sketches
-    # Scaled and factored copies of what is solved at once, and the small matrices of certificate and inference.
-    solved_rows = work.summary_rows * (work.summaries if work.method == "stack" else 1)
-    solving = (6 * solved_rows + 12 * work.width + 4 * work.width * work.summaries) * work.width * _NUMBER_BYTES
-    return workers * (tile + strip + 2 * one + _reading_bytes(work)) + held + solving
-
-
-def _reading_bytes(work: Work) -> float:
-    """Return what a worker holds of a file: blocks of rows, and what they are decoded from."""
-    if work.storage == "memory":
-        return 0.0
-    column = work.group_rows * _NUMBER_BYTES
-    block = 2 * min(work.rows, _BLOCK_ROWS) * work.width * _NUMBER_BYTES
-    if work.storage == "Parquet":
-        # A page or, if that is smaller, a column of the row group: compressed, decoded, and its dictionary.
-        return block + 3 * min(column, _PAGE_BYTES) * work.width
-    if work.storage == "Feather":
-        # A whole record batch: as it was read, decompressed, and the one before.
-        return block + 3 * column * work.width
-    return block + _CSV_READER_BYTES

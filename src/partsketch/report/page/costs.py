@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from partsketch.options import METHODS
 from partsketch.planner.calibration import Calibration
-from partsketch.planner.costs import Work, flops, seconds, sent_bytes, summary_bytes
+from partsketch.planner.costs import flops, seconds, sent_bytes, summary_bytes
+from partsketch.planner.work import Work
 from partsketch.report.page.entry import Entry
 
 

@@ -1,0 +1,49 @@
+"""How much memory a fit takes: the terms, counted from fits of many sizes in processes of their own."""
+
+from __future__ import annotations
+
+from partsketch.blas import padded_width, tile_rows_for
+from partsketch.planner.costs import NUMBER_BYTES, STRIP_NUMBERS, summary_bytes
+from partsketch.planner.work import Work
+
+#: Rows that a worker reads at once from a file.
+_BLOCK_ROWS = 32768
+#: Size of a page in Parquet files unless they were written otherwise.
+_PAGE_BYTES = 2**20
+#: Blocks of text that a CSV reader has in hand.
+_CSV_READER_BYTES = 12e6
+
+
+def peak_bytes(work: Work, cores: int) -> float:
+    """Return by how much the memory of a process grows at most during a fit.
+
+    The program itself and rows that are in memory anyway are not counted; what readers and allocators hold on to is.
+    """
+    workers = min(cores, work.tasks)
+    padded = padded_width(work.width)
+    tile = 2 * tile_rows_for(padded) * padded * NUMBER_BYTES
+    strip = 0
+    if work.sketch == "gaussian":
+        strip = min(STRIP_NUMBERS, work.summary_rows * tile_rows_for(padded)) * work.sketches * NUMBER_BYTES
+    one = summary_bytes(work)
+    # Pieces that wait to be merged, and every summary.
+    held = 2 * workers * one + work.summaries * one / work.sketches
+    # Scaled and factored copies of what is solved at once, and the small matrices of certificate and inference.
+    solved_rows = work.summary_rows * (work.summaries if work.method == "stack" else 1)
+    solving = (6 * solved_rows + 12 * work.width + 4 * work.width * work.summaries) * work.width * NUMBER_BYTES
+    return workers * (tile + strip + 2 * one + _reading_bytes(work)) + held + solving
+
+
+def _reading_bytes(work: Work) -> float:
+    """Return what a worker holds of a file: blocks of rows, and what they are decoded from."""
+    if work.storage == "memory":
+        return 0.0
+    column = work.group_rows * NUMBER_BYTES
+    block = 2 * min(work.rows, _BLOCK_ROWS) * work.width * NUMBER_BYTES
+    if work.storage == "Parquet":
+        # A page or, if that is smaller, a column of the row group: compressed, decoded, and its dictionary.
+        return block + 3 * min(column, _PAGE_BYTES) * work.width
+    if work.storage == "Feather":
+        # A whole record batch: as it was read, decompressed, and the one before.
+        return block + 3 * column * work.width
+    return block + _CSV_READER_BYTES
