@@ -12,9 +12,14 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from partsketch.sketches.lanes import LANES, fetch
+
 #: Rows whose products are summed before they are added to the total: short sums keep rounding small.
 DENSE_RUN = 256
 SPARSE_RUN = 8192
+
+#: Columns worked on between two requests to memory.
+PANEL = 64
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,16 +35,56 @@ def _compiled_dot(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_compiled_dot
-def _residuals(features: Any, targets: Any, coefficients: Any, intercept: int, out: Any) -> None:
-    """Write y − [1 x] b for every row and target."""
-    for row in range(features.shape[0]):
-        values = features[row]
-        for target in range(coefficients.shape[0]):
-            b = coefficients[target]
-            total = 0.0
-            for column in range(values.shape[0]):
-                total += values[column] * b[column + intercept]
-            out[row, target] = targets[row, target] - (total + intercept * b[0])
+def _residuals(features: Any, first: int, targets: Any, target: int, coefficients: Any, intercept: int) -> Any:
+    """Return y − [1 x] b of four rows; where there are fewer, the last stands in for those missing.
+
+    Every row's product is summed alike, in whichever of the four places it stands.
+    """
+    last = features.shape[0] - 1
+    i0, i1, i2, i3 = first, min(first + 1, last), min(first + 2, last), min(first + 3, last)
+    x0, x1, x2, x3 = features[i0], features[i1], features[i2], features[i3]
+    b = coefficients[target, intercept:]
+    t0 = t1 = t2 = t3 = 0.0
+    for column in range(features.shape[1]):
+        value = b[column]
+        t0 += x0[column] * value
+        t1 += x1[column] * value
+        t2 += x2[column] * value
+        t3 += x3[column] * value
+    constant = intercept * coefficients[target, 0]
+    return (
+        targets[i0, target] - (t0 + constant),
+        targets[i1, target] - (t1 + constant),
+        targets[i2, target] - (t2 + constant),
+        targets[i3, target] - (t3 + constant),
+    )
+
+
+@_compiled
+def _add_four(features: Any, first: int, products: Any, sums: Any) -> None:
+    """Add four rows, times a number each, in their order; meanwhile memory is asked for the next four."""
+    x0, x1, x2, x3 = features[first], features[first + 1], features[first + 2], features[first + 3]
+    p0, p1, p2, p3 = products
+    width, flat = features.shape[1], features.reshape(-1)
+    for begin in range(0, width, PANEL):
+        end = min(width, begin + PANEL)
+        for row in range(first + 4, first + 8):
+            for column in range(begin, end, LANES):
+                fetch(flat, row * width + column)
+        for column in range(begin, end):
+            total = sums[column]
+            total += p0 * x0[column]
+            total += p1 * x1[column]
+            total += p2 * x2[column]
+            total += p3 * x3[column]
+            sums[column] = total
+
+
+@_compiled
+def _add_one(values: Any, product: float, sums: Any) -> None:
+    """Add a row, times a number: the same bits as by `_add_four`."""
+    for column in range(values.shape[0]):
+        sums[column] += product * values[column]
 
 
 @_compiled
@@ -49,27 +94,36 @@ def add_dense(
     """Add Aᵀ W (y − A b), and the weighted residual sums of squares in a last column, to `partial` and `total`.
 
     `coefficients` and the sums have one row per target; `state` holds the number of rows in `partial`. Empty `weights`
-    mean that every row counts once.
+    mean that every row counts once. Four rows at a time are read, multiplied and added while they are in the cache.
     """
     rows, width = features.shape
-    count = coefficients.shape[0]
-    residuals = np.empty((min(rows, DENSE_RUN), count))
     begin = 0
     while begin < rows:
         end = min(rows, begin + DENSE_RUN - state[0])
-        here = features[begin:end]
-        _residuals(here, targets[begin:end], coefficients, intercept, residuals)
-        for target in range(count):
-            sums = partial[target]
-            for row in range(end - begin):
-                residual = residuals[row, target]
-                product = residual if weights.size == 0 else residual * weights[begin + row]
-                values = here[row]
-                if intercept:
-                    sums[0] += product
-                for column in range(width):
-                    sums[column + intercept] += product * values[column]
-                sums[width + intercept] += product * residual
+        for first in range(begin, end, 4):
+            count = min(4, end - first)
+            for target in range(coefficients.shape[0]):
+                residuals = _residuals(features, first, targets, target, coefficients, intercept)
+                products = residuals
+                if weights.size:
+                    last = rows - 1
+                    products = (
+                        residuals[0] * weights[first],
+                        residuals[1] * weights[min(first + 1, last)],
+                        residuals[2] * weights[min(first + 2, last)],
+                        residuals[3] * weights[min(first + 3, last)],
+                    )
+                sums = partial[target]
+                for i in range(count):
+                    if intercept:
+                        sums[0] += products[i]
+                    sums[width + intercept] += products[i] * residuals[i]
+                inner = sums[intercept : intercept + width]
+                if count == 4:
+                    _add_four(features, first, products, inner)
+                else:
+                    for i in range(count):
+                        _add_one(features[first + i], products[i], inner)
         state[0] += end - begin
         begin = end
         if state[0] == DENSE_RUN:
