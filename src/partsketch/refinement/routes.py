@@ -14,7 +14,7 @@ from partsketch.refinement.exact import Refined, Refinement
 from partsketch.sources.base import Source
 
 #: Dense rows: fewer columns, or fewer rows per column, leave nothing to gain (docs/exact.md has the table).
-LEAST_DENSE_COLUMNS, LEAST_ROWS_PER_COLUMN = 600, 50
+LEAST_DENSE_COLUMNS, LEAST_ROWS_PER_COLUMN = 400, 50
 
 #: Sparse rows: operations of the factor, in all and for each stored entry, from which passes over the entries pay;
 #: below, a factor takes about a second and has standard errors too.
