@@ -18,6 +18,9 @@ PAGES = (_HERE / "README.md", _HERE.parent / "docs" / "benchmarks.md")
 #: Errors below this are the rounding of the last few of sixteen digits; a difference there means nothing.
 _ROUNDING = 1e-12
 
+#: Errors beyond this are another answer: a rival that is quicker with it is said to be, with the error beside it.
+_WRONG = 1e-3
+
 
 def write_pages(folder: Path) -> None:
     """Replace the generated parts of the pages that show results."""
@@ -170,4 +173,6 @@ def _wins(title: str, case: Mapping[str, Any]) -> Iterator[str]:
         if entry[size] < ours[size]:
             found.append(f"less memory ({entry[size] / 1e6:.0f} MB against {ours[size] / 1e6:.0f} MB)")
         if found:
-            yield f"- {title}, {case['title']}: {entry['label']} is better in this: {'; '.join(found)}."
+            error = entry.get("forward_error", 0.0)
+            wrong = f" Its answer is off by {error:.0%}." if error > _WRONG else ""
+            yield f"- {title}, {case['title']}: {entry['label']} is better in this: {'; '.join(found)}.{wrong}"
