@@ -12,6 +12,7 @@ MACHINE = Calibration(
     cores=4,
     speedup=3.0,
     symmetric_product={8: 1e-8, 64: 2e-7, 256: 3e-6},
+    exact_row={8: 2e-8, 64: 3e-7, 256: 4e-6},
     product={8: 1e-10, 64: 6e-11, 256: 5e-11},
     small_factorisation={8: 1e-5, 64: 4e-4, 160: 4e-3},
     tall_factorisation=5e-10,

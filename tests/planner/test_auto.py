@@ -65,7 +65,7 @@ def test_with_limits_the_chosen_sketch_is_what_fit_does(rows: Any) -> None:
 def test_when_exact_breaks_a_limit_a_sketch_is_fitted(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    slow = replace(MACHINE, symmetric_product={8: 1.0})
+    slow = replace(MACHINE, exact_row={8: 1.0})
     monkeypatch.setattr("partsketch.planner.auto.calibration", lambda: slow)
     X, y = rows
     model = ps.fit(

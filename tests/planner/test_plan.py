@@ -286,6 +286,12 @@ def test_measuring_gives_positive_times() -> None:
     assert 1 <= found.speedup <= found.cores
     for value in (found.normal, found.copied_byte, found.tall_factorisation, found.summary_overhead):
         assert 0 < value < 1
-    for table in (found.product, found.symmetric_product, found.small_factorisation, found.decoded_number):
+    for table in (
+        found.product,
+        found.symmetric_product,
+        found.exact_row,
+        found.small_factorisation,
+        found.decoded_number,
+    ):
         assert all(value > 0 for value in table.values())
     assert set(found.sketched_number) == set(KINDS) - {"gaussian"}

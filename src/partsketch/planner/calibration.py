@@ -20,7 +20,7 @@ from partsketch.files import write_atomically
 from partsketch.planner.machine import cache_folder, describe_machine, machine_key
 
 #: Raised when what is measured changes: older files are then ignored.
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,9 @@ class Calibration:
     speedup
         How many times one core's work all cores do together.
     symmetric_product
-        Seconds per row of the exact summary, by number of columns.
+        Seconds per row of the exact summary's product, by number of columns.
+    exact_row
+        Seconds per row of the whole exact summary of rows in memory, by number of columns, reading included.
     product
         Seconds per multiplication and addition of a matrix product, by number of columns.
     small_factorisation
@@ -63,6 +65,7 @@ class Calibration:
     cores: int
     speedup: float
     symmetric_product: Mapping[int, float]
+    exact_row: Mapping[int, float]
     product: Mapping[int, float]
     small_factorisation: Mapping[int, float]
     tall_factorisation: float
@@ -81,7 +84,7 @@ class Calibration:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """Return the calibration that `to_dict` described, also after JSON has turned its widths into text."""
-        widths = ("symmetric_product", "product", "small_factorisation")
+        widths = ("symmetric_product", "exact_row", "product", "small_factorisation")
         tables = {name: {int(width): float(value) for width, value in values[name].items()} for name in widths}
         return cls(**{**values, **tables})
 

@@ -158,14 +158,17 @@ ENGINE_COSTS = {
 def row_seconds(work: Work, calibration: Calibration) -> float:
     """Return the seconds of one core for all rows: reading, copying, sketching."""
     numbers = work.rows * work.width
-    if work.storage in calibration.decoded_number:
-        reading = numbers * calibration.decoded_number[work.storage]
-    else:
-        # Kinds that are timed as a whole were timed with their reading from memory.
-        copied = 0 if work.sketch in calibration.sketched_number else 1
-        reading = numbers * NUMBER_BYTES * calibration.copied_byte * copied
     cost = sketch_cost(work.sketch)
     sketching = work.rows * work.sketches * cost.seconds(work.summary_rows, work.width, calibration)
+    if work.storage in calibration.decoded_number:
+        reading = numbers * calibration.decoded_number[work.storage]
+    elif work.sketch == "gaussian":
+        reading = numbers * NUMBER_BYTES * calibration.copied_byte
+    else:
+        # The others were timed with their reading from memory.
+        reading = 0.0
+        if work.sketch == "triangular":
+            sketching = work.rows * at_width(calibration.exact_row, padded_width(work.width), 2.0)
     entries = work.sketches * work.summary_rows * work.width
     merging = work.tasks * entries * NUMBER_BYTES * 4 * calibration.copied_byte
     unit = calibration.sketch_unit.get(work.sketch, 0.0)

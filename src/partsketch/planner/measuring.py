@@ -23,11 +23,14 @@ from partsketch.sources.arrays import array_source
 from partsketch.sources.base import Source
 from partsketch.summarise import SEGMENT_ROWS, SummaryRequest
 
-_WIDTHS = (8, 24, 64, 128, 256)
+#: No powers of two, at which transposed copies are slower than at other widths.
+_WIDTHS = (8, 24, 56, 104, 248)
 _FACTORISED_WIDTHS = (8, 24, 64, 160, 320)
 #: One segment, so that nothing is merged; and sketches of two sizes, which show what a larger one costs.
 _PROBED_ROWS, _PROBED_WIDTH = SEGMENT_ROWS, 24
 _PROBED_SIZES = (96, 6144)
+#: Numbers in the rows of which exact summaries are made: 16 MB.
+_EXACT_NUMBERS = 2**21
 _FILE_ROWS, _FILE_WIDTH = 60_000, 12
 _SUMMARIES = 12
 _MOST_RUNS = 200
@@ -52,6 +55,7 @@ def measure(machine: dict[str, str]) -> Calibration:
             cores=usable_cores(),
             speedup=_speedup(),
             symmetric_product={width: _symmetric_product(width) for width in _WIDTHS},
+            exact_row={width: _exact_row(width) for width in _WIDTHS},
             product={width: _product(width) for width in _WIDTHS},
             small_factorisation=squares,
             tall_factorisation=tall / (7 * width * width * width),
@@ -102,6 +106,19 @@ def _tile(width: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
 def _symmetric_product(width: int) -> float:
     tile = _tile(width)
     return _best(lambda: gram(tile)) / tile.shape[1]
+
+
+def _exact_row(width: int) -> float:
+    """Return seconds per row of the exact summary of rows in memory, reading included, overheads not."""
+    rows = min(SEGMENT_ROWS, _EXACT_NUMBERS // width)
+    source, engine = _rows(rows, width - 1), LocalEngine(threads=1)
+
+    def taken(count: int) -> float:
+        request = SummaryRequest(SketchSpecification("triangular"), single_partition(count), False)
+        return _best(lambda: gather(source, request, engine), least=2)
+
+    few, many = rows // 8, taken(rows)
+    return max(many - taken(few), many / 2) / (rows - few)
 
 
 def _product(width: int) -> float:
