@@ -158,16 +158,13 @@ class _Feeder:
         self._first = int(request.fit_intercept)
         self._width = self._first + len(self._names)
         self._partition, self._segment = partition, segment
-        padded = padded_width(self._width)
-        tile_rows = tile_rows_for(padded)
         sketch = get_sketch(request.specification.kind)
         # Rows that lie one after another in memory are copied as they are where the sketch takes either: products of
         # the library have the same bits, unless columns or rows are few.
-        either = padded >= sketch.row_tiles_from and getattr(source, "row_major", False)
-        self._tile = np.zeros((tile_rows, padded)).T if either or sketch.wants_rows else np.zeros((padded, tile_rows))
+        either = padded_width(self._width) >= sketch.row_tiles_from and getattr(source, "row_major", False)
+        self._tile_by_rows = either or sketch.wants_rows
         self._may_be_either = either and not sketch.wants_rows
-        self._row_numbers = np.empty(tile_rows, dtype=np.int64)
-        self._weights = np.ones(tile_rows)
+        self._tile = np.empty((0, 0))
         self._filled = 0
         self._places: IntArray | None = None
         columns = Columns(len(source.feature_names), len(source.target_names), request.fit_intercept)
@@ -202,7 +199,17 @@ class _Feeder:
         else:
             self._weight = add_in_order(self._weight, block.weights[begin:end])
 
+    def _make_tile(self) -> None:
+        """Make room for a tile: only now, because most sketches take rows where they lie."""
+        padded = padded_width(self._width)
+        tile_rows = tile_rows_for(padded)
+        self._tile = np.zeros((tile_rows, padded)).T if self._tile_by_rows else np.zeros((padded, tile_rows))
+        self._row_numbers = np.empty(tile_rows, dtype=np.int64)
+        self._weights = np.ones(tile_rows)
+
     def _feed_tiles(self, block: Block, begin: int, end: int) -> None:
+        if not self._tile.size:
+            self._make_tile()
         capacity = self._tile.shape[1]
         while begin < end:
             if self._filled == 0 and end - begin >= capacity and self._feed_in_place(block, begin):

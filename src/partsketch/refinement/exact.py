@@ -83,18 +83,16 @@ class Refinement:
         refined = iterate(self._rows, conditioner, zeros, _PLAIN_STEPS, first, probe)
         if refined.converged and refined.probe_left <= PROBE_LEFT:
             how = f"column norms and {self._rows.passes} passes over the stored entries led to rounding"
-            solution = self._solution(refined, aliased, float("nan"), None, first)
+            solution = self._solution(refined, aliased, float("nan"), None)
             return Refined(solution, _as_gathered(first), how)
-        return self._sketched(_SPARSE_SKETCH, refined.coefficients, aliased, first)
+        return self._sketched(_SPARSE_SKETCH, refined.coefficients, aliased)
 
     def _feature_columns(self) -> tuple[str, ...]:
         from partsketch.summarise import INTERCEPT
 
         return ((INTERCEPT,) if self._intercept else ()) + self._source.feature_names
 
-    def _sketched(
-        self, rows_per_column: int, start: FloatArray | None, aliased: tuple[Alias, ...], first: Products | None = None
-    ) -> Refined | None:
+    def _sketched(self, rows_per_column: int, start: FloatArray | None, aliased: tuple[Alias, ...]) -> Refined | None:
         from partsketch.blas import triangular_factor
 
         size = rows_per_column * self._columns
@@ -110,17 +108,16 @@ class Refinement:
         refined = iterate(self._rows, conditioner, start, _SKETCHED_STEPS)
         if not refined.converged:
             return None
-        first = first or self._rows.multiply(np.zeros((self._columns, self._targets)), with_targets=True)
         # The inverse of a sketched Gram matrix is too large by this factor on average.
         shrink = np.sqrt((size - self._columns - 1) / size)
         inverse = conditioner.divide(np.eye(self._columns)) * shrink
-        solution = self._solution(refined, aliased, conditioner.condition, inverse, first)
+        solution = self._solution(refined, aliased, conditioner.condition, inverse)
         how = (
             f"a sparse sign sketch of {size} rows made the columns almost orthogonal, and {self._rows.passes} passes "
             f"led to rounding; standard errors come from the sketch and are known to about "
             f"{100 / np.sqrt(2 * (size - self._columns)):.1f}%"
         )
-        return Refined(solution, _as_gathered(first), how)
+        return Refined(solution, _as_gathered(refined.last), how)
 
     def _solution(
         self,
@@ -128,7 +125,6 @@ class Refinement:
         aliased: tuple[Alias, ...],
         condition: float,
         inverse_root: FloatArray | None,
-        first: Products,
     ) -> Solution:
         return Solution(
             coefficients=refined.coefficients,
@@ -139,24 +135,24 @@ class Refinement:
             aliased=aliased,
             inverse_root=np.empty((self._columns, 0)) if inverse_root is None else inverse_root,
             inverse="unknown" if inverse_root is None else "estimated",
-            total_sums=self._total_sums(first),
-            row_count=first.whole.row_count,
+            total_sums=self._total_sums(refined.last),
+            row_count=refined.last.whole.row_count,
         )
 
-    def _total_sums(self, first: Products) -> FloatArray:
-        """Return the sums of squares of the targets, around their means with an intercept; `first` has residuals Y."""
-        squares = first.residual_sums
+    def _total_sums(self, products: Products) -> FloatArray:
+        """Return the sums of squares of the targets, around their means with an intercept."""
+        sums, squares = products.target_sums
         if not self._intercept:
-            return squares
-        weight = first.whole.weight_sum
-        means = first.gradients[0] / weight
+            return np.asarray(squares)
+        weight = products.whole.weight_sum
+        means = sums / weight
         if (weight * means**2 < 100 * (squares - weight * means**2)).all():
             return np.asarray(squares - weight * means**2)
         # Far from zero the difference would have lost its digits: one more pass around the means.
         around = np.zeros((self._columns, self._targets))
         around[0] = means
-        products = self._rows.multiply(around, with_targets=True)
-        return np.asarray(products.residual_sums - products.gradients[0] ** 2 / weight)
+        centred = self._rows.multiply(around, with_targets=True)
+        return np.asarray(centred.residual_sums - centred.gradients[0] ** 2 / weight)
 
 
 def _as_gathered(products: Products) -> Gathered:

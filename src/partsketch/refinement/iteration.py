@@ -36,13 +36,14 @@ PROBE_LEFT = 1e-6
 class Iterated:
     """Coefficients, the residual sums of squares that belong to them, and whether rounding alone ended the steps.
 
-    `probe_left` is the part of the probe that the steps left, nan without a probe.
+    `probe_left` is the part of the probe that the steps left, nan without a probe; `last` is a pass with the targets.
     """
 
     coefficients: FloatArray
     residual_sums: FloatArray
     converged: bool
     probe_left: float
+    last: Products
 
 
 def iterate(
@@ -87,7 +88,7 @@ def iterate(
         floor = _EPSILON * np.sqrt(products.residual_sums) * max(1.0, _USUAL_ROUNDING * conditioner.condition)
         open_ones = ~stagnant & (sizes > floor) & (sizes > 0)
         if not open_ones.any():
-            return Iterated(best, sums, True, probe_left)
+            return Iterated(best, sums, True, probe_left, products)
         if steps <= 0:
             break
         gradient, floor = gradient[:, open_ones], floor[open_ones]
@@ -102,7 +103,7 @@ def iterate(
         correction = np.zeros_like(best)
         correction[:, open_ones] = solution[:, : open_ones.sum()]
         coefficients = best + conditioner.divide(correction)
-    return Iterated(best, sums, False, probe_left)
+    return Iterated(best, sums, False, probe_left, products)
 
 
 def _run(

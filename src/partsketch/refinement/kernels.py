@@ -257,6 +257,17 @@ def add_sparse_scales(data: Any, indices: Any, pointers: Any, weights: Any, inte
 
 
 @_compiled
+def add_target_sums(targets: Any, weights: Any, sums: Any) -> None:
+    """Add the weighted sums (first row) and sums of squares (second) of the targets, one by one."""
+    for row in range(targets.shape[0]):
+        weight = 1.0 if weights.size == 0 else weights[row]
+        for target in range(targets.shape[1]):
+            product = weight * targets[row, target]
+            sums[0, target] += product
+            sums[1, target] += product * targets[row, target]
+
+
+@_compiled
 def add_weights(weights: Any, total: float) -> float:
     """Add weights one by one: the sum of a block would depend on where it begins."""
     for weight in weights:

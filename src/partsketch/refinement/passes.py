@@ -22,7 +22,7 @@ from partsketch.tolerance import Tolerance
 FloatArray = NDArray[np.float64]
 
 #: Rows of a segment: passes are short and should occupy all workers to their end. Sparse rows are quicker.
-_SEGMENT_ROWS, _SPARSE_SEGMENT_ROWS = 8192, 32768
+_SEGMENT_ROWS, _SPARSE_SEGMENT_ROWS = 4096, 32768
 
 #: Rows that are converted at once when they do not lie in memory as they are needed.
 _CONVERTED_ROWS = 512
@@ -68,6 +68,8 @@ class Products:
         Weighted sums of squared residuals, one per target.
     scales
         Weighted sums and sums of squares of the columns, shape (columns, 2); empty unless asked for.
+    target_sums
+        Weighted sums and sums of squares of the targets, shape (2, targets), if they were asked for.
     whole
         Rows and weight, and the range of the targets if they were asked for.
     rows_dropped
@@ -77,6 +79,7 @@ class Products:
     gradients: FloatArray
     residual_sums: FloatArray
     scales: FloatArray
+    target_sums: FloatArray
     whole: Piece
     rows_dropped: int
 
@@ -113,7 +116,12 @@ class Rows:
             raise InputError(f"There are no rows to fit in {self._source.description}.")
         matrix, (columns, count) = whole.matrices[0], coefficients.shape
         return Products(
-            matrix[:columns, :count], matrix[columns, :count], matrix[:columns, count:], whole, collected.dropped
+            gradients=matrix[:columns, :count],
+            residual_sums=matrix[columns, :count],
+            scales=matrix[:columns, count:],
+            target_sums=whole.matrices[1],
+            whole=whole,
+            rows_dropped=collected.dropped,
         )
 
 
@@ -137,6 +145,7 @@ class _Multiplier:
         self._rows = 0
         self._weight = 0.0
         self._range = np.array([[np.inf], [-np.inf]]) * np.ones(self._targets)
+        self._target_sums = np.zeros((2, self._targets))
         self._buffer = np.empty((0, 0))
         self._last_row = -1
 
@@ -153,16 +162,17 @@ class _Multiplier:
         self._weight = kernels.add_weights(weights, self._weight) if weights.size else self._weight + end - begin
         self._last_row = int(block.row_numbers[end - 1])
 
-    def _targets_of(self, values: NDArray[Any]) -> FloatArray:
-        """Return the targets of some rows, without columns if they are not asked for, and note their range."""
+    def _targets_of(self, values: NDArray[Any], weights: FloatArray) -> FloatArray:
+        """Return the targets of some rows, without columns if they are not asked for; note their range and sums."""
         if not self._request.with_targets:
             return np.empty((len(values), 0))
+        kernels.add_target_sums(values, weights, self._target_sums)
         np.minimum(self._range[0], values.min(axis=0), out=self._range[0])
         np.maximum(self._range[1], values.max(axis=0), out=self._range[1])
         return np.asarray(values, dtype=np.float64)
 
     def _feed_sparse(self, block: Block, begin: int, end: int, weights: FloatArray) -> None:
-        matrix, targets = block.sparse_features, self._targets_of(block.targets[begin:end])  # type: ignore[attr-defined]
+        matrix, targets = block.sparse_features, self._targets_of(block.targets[begin:end], weights)  # type: ignore[attr-defined]
         entries = np.asarray(matrix.data, dtype=np.float64), matrix.indices, matrix.indptr[begin : end + 1]
         for number, coefficients in enumerate(self._groups):
             here = np.ascontiguousarray(targets[:, 2 * number : 2 * number + 2])
@@ -189,7 +199,7 @@ class _Multiplier:
             self._add(np.ascontiguousarray(rows[:, : self._features]), rows[:, self._features :], these)
 
     def _add(self, features: FloatArray, targets: NDArray[Any], weights: FloatArray) -> None:
-        given = self._targets_of(targets)
+        given = self._targets_of(targets, weights)
         sides = np.zeros((len(given), self._count))
         sides[:, : given.shape[1]] = given
         kernels.add_dense(
@@ -209,4 +219,4 @@ class _Multiplier:
             # The caller reads these rows again and finds the first value that is not finite, or that none is.
             raise NotFiniteError("", self._last_row, np.nan)
         matrix = np.hstack([total, np.vstack([self._scales, np.zeros((1, 2))])]) if self._request.with_scales else total
-        return Piece(*self._place, (matrix,), self._rows, self._weight, self._range)
+        return Piece(*self._place, (matrix, self._target_sums), self._rows, self._weight, self._range)

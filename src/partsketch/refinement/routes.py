@@ -81,7 +81,9 @@ def _gram_is_safe(source: Source, fit_intercept: bool, columns: int) -> bool:
     """Tell whether the plain Gram matrix of the first rows is well-conditioned enough."""
     from partsketch.sketches.triangular import TriangularAccumulator
 
-    block = next(iter(source.read(0, 2 * columns + 1024, 2 * columns + 1024)))
+    # A few more rows than columns: that inflates variances by a handful, where thousands are looked for.
+    rows = columns + columns // 4 + 256
+    block = next(iter(source.read(0, rows, rows)))
     width = columns + len(source.target_names)
     tile = np.ones((width, len(block)))
     block.copy_into(tile[int(fit_intercept) :], 0, len(block))

@@ -6,16 +6,15 @@ from functools import cache
 
 import numpy as np
 
-from partsketch.blas import padded_width, tile_rows_for
+from partsketch.blas import padded_width
 from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, Sketch, SketchSpecification, Stream
-from partsketch.sketches.counter_random import COLUMNS_PER_COUNTER, derive_key, fill_normals
+from partsketch.sketches.counter_random import COLUMNS_PER_COUNTER, derive_key
+from partsketch.sketches.multiplying import add_gaussian, add_product, product_address
 from partsketch.sketches.system_random import fill_system_normals
 
-#: Numbers of S that exist at once: 2 MB, which the product reads back from the cache.
-_STRIP_NUMBERS = 2**18
-
 #: Multiplications of one product, at most: below a million the library takes operands as they are, and is a third
-#: quicker than when it packs them first. Sketch rows and data rows of one product are cut accordingly.
+#: quicker than when it packs them first. Sketch rows and data rows of one product are cut accordingly; they stay in the
+#: second-level cache from being made to being used.
 _PRODUCT_NUMBERS = 900_000
 _MOST_STRIP_ROWS = 64
 _MOST_PRODUCT_ROWS = 256
@@ -27,7 +26,7 @@ def _key(seed: int) -> tuple[np.uint64, np.uint64]:
 
 
 class GaussianAccumulator(Accumulator):
-    """Adds S_tile A_tile to an m×q matrix, a strip of sketch rows at a time."""
+    """Adds S_tile A_tile to an m×q matrix."""
 
     def __init__(self, specification: SketchSpecification, stream: int, width: int) -> None:
         assert specification.size is not None
@@ -37,60 +36,60 @@ class GaussianAccumulator(Accumulator):
         self._scale = 1.0 / np.sqrt(specification.size)
         self._width = width
         # The padding of a tile is zero; products of whole vector registers are quicker than narrower ones.
-        padded = padded_width(width)
-        self._total = np.zeros((specification.size, padded))
-        tile_rows = tile_rows_for(padded)
-        self._strip = _strip_rows(self._size, tile_rows)
-        self._product_rows = _product_rows(self._strip, padded, tile_rows)
-        self._normals = np.empty((self._strip, tile_rows))
-        self._products = np.empty((tile_rows // self._product_rows, self._strip, padded))
+        self._padded = padded_width(width)
+        self._total = np.zeros(specification.size * self._padded)
+        self._strip = _strip_rows(self._size)
+        self._each = _product_rows(self._strip, self._padded)
+        self._numbers = np.empty(self._strip * self._each)
 
     def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
         """Add the product of this tile."""
-        rows = tile.shape[1]
-        product = np.empty_like(self._total)
-        for first in range(0, self._size, self._strip):
-            count = min(self._strip, self._size - first)
-            padded = -(-count // COLUMNS_PER_COUNTER) * COLUMNS_PER_COUNTER
-            normals = self._normals[:padded, :rows]
-            if self._key is None:
-                fill_system_normals(self._scale, normals)
-            else:
-                fill_normals(self._key, self._stream, row_numbers, self._scale, normals, first_column=first)
-            product[first : first + count] = self._product(normals[:count], tile.T)
-        if not np.isfinite(product).all():
-            return False
-        self._total += product
-        return True
+        flat = tile.T.reshape(-1)
+        if self._key is None:
+            self._add_private(flat, row_numbers.size)
+        else:
+            add_gaussian(
+                product_address(),
+                *self._key,
+                np.uint64(self._stream),
+                row_numbers,
+                self._scale,
+                self._size,
+                self._strip,
+                self._each,
+                flat,
+                self._padded,
+                self._numbers,
+                self._total,
+            )
+        return bool(np.isfinite(self._total).all())
 
-    def _product(self, normals: FloatArray, tile: FloatArray) -> FloatArray:
-        """Return S_strip A_tile, the sum of products of a few hundred rows each, in their order."""
-        count, rows = normals.shape
-        each = self._product_rows
-        whole = rows // each
-        left = normals[:, : whole * each].reshape(count, whole, each).transpose(1, 0, 2)
-        products = self._products[:whole, :count]
-        np.matmul(left, tile[: whole * each].reshape(whole, each, tile.shape[1]), out=products)
-        total: FloatArray = products.sum(axis=0)
-        if whole * each < rows:
-            total += normals[:, whole * each :] @ tile[whole * each :]
-        return total
+    def _add_private(self, tile: FloatArray, rows: int) -> None:
+        """Add the product with numbers that come from the operating system and are forgotten."""
+        for begin in range(0, rows, self._each):
+            taken = min(self._each, rows - begin)
+            for first in range(0, self._size, self._strip):
+                count = min(self._strip, self._size - first)
+                padded = -(-count // COLUMNS_PER_COUNTER) * COLUMNS_PER_COUNTER
+                numbers = self._numbers[: padded * taken]
+                fill_system_normals(self._scale, numbers.reshape(padded, taken))
+                places = (tile, begin * self._padded, self._padded, numbers, self._total, first * self._padded)
+                add_product(product_address(), count, taken, *places)
 
     def finish(self) -> FloatArray:
         """Return S A."""
-        return np.ascontiguousarray(self._total[:, : self._width])
+        return np.ascontiguousarray(self._total.reshape(self._size, self._padded)[:, : self._width])
 
 
-def _strip_rows(size: int, tile_rows: int) -> int:
-    """Return how many sketch rows are made at once: whole counters, few enough for the cache, strips nearly alike."""
-    most = min(_MOST_STRIP_ROWS, _STRIP_NUMBERS // tile_rows)
-    strips = -(-size // max(COLUMNS_PER_COUNTER, most))
+def _strip_rows(size: int) -> int:
+    """Return how many sketch rows are made at once: whole counters, strips nearly alike."""
+    strips = -(-size // _MOST_STRIP_ROWS)
     return -(-size // (strips * COLUMNS_PER_COUNTER)) * COLUMNS_PER_COUNTER
 
 
-def _product_rows(strip: int, width: int, tile_rows: int) -> int:
-    """Return how many data rows one product takes: a power of two that divides a tile."""
-    rows = min(_MOST_PRODUCT_ROWS, tile_rows)
+def _product_rows(strip: int, width: int) -> int:
+    """Return how many data rows one product takes."""
+    rows = _MOST_PRODUCT_ROWS
     while rows > 32 and rows * strip * width > _PRODUCT_NUMBERS:
         rows //= 2
     return rows
@@ -112,7 +111,9 @@ class GaussianSketch(Sketch):
 
     def prepare(self) -> None:
         """Load the generator."""
-        fill_normals(_key(0), 0, np.zeros(1, dtype=np.int64), 1.0, np.empty((COLUMNS_PER_COUNTER, 1)))
+        GaussianAccumulator(SketchSpecification(self.kind, 2, 0), 0, 1).add(
+            np.zeros((COLUMNS_PER_COUNTER, 1)), np.zeros(1, dtype=np.int64)
+        )
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Add: S = [S₁ S₂] acts on disjoint rows."""

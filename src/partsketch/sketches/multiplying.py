@@ -1,0 +1,71 @@
+"""S A for a Gaussian S that is never stored: numbers of S are made and multiplied a few hundred rows at a time.
+
+The product is that of the linear algebra library, called from compiled code, so that neither the interpreter nor the
+memory comes between making the numbers and using them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import get_cython_function_address, intrinsic
+
+from partsketch.sketches.counter_random import _fill_normals
+
+_INTEGER, _NUMBER, _LETTER = ir.IntType(32), ir.DoubleType(), ir.IntType(8)
+
+
+@cache
+def product_address() -> int:
+    """Return where the library's matrix product is; it is passed to compiled code, which can then be kept on disk."""
+    return int(get_cython_function_address("scipy.linalg.cython_blas", "dgemm"))
+
+
+@intrinsic
+def _add_product(typingctx, address, width, count, rows, tile, tile_at, numbers, total, total_at):  # type: ignore[no-untyped-def]
+    """Add S A to `total`: A is rows × width from `tile_at` on, S count × rows, all flat and held by rows."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        def place(array: int, at: Any = None) -> Any:
+            data = context.make_array(signature.args[array])(context, builder, args[array]).data
+            return data if at is None else builder.gep(data, [at])
+
+        def kept(value: Any) -> Any:
+            return cgutils.alloca_once_value(builder, value)
+
+        width, count, rows = (kept(builder.trunc(args[i], _INTEGER)) for i in (1, 2, 3))
+        plain, one = kept(ir.Constant(_LETTER, ord("N"))), kept(ir.Constant(_NUMBER, 1.0))
+        # The library holds matrices by columns and so sees all three transposed: Totalᵀ += Aᵀ Sᵀ.
+        given = [plain, plain, width, count, rows, one, place(4, args[5]), width, place(6), rows, one]
+        given += [place(7, args[8]), width]
+        kind = ir.FunctionType(ir.VoidType(), [value.type for value in given])
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), given)
+        return context.get_dummy_value()
+
+    integer = types.int64
+    return types.void(integer, integer, integer, integer, tile, integer, numbers, total, integer), generate
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_gaussian(address, key0, key1, stream, row_numbers, scale, size, strip, each, tile, width, numbers, total):  # type: ignore[no-untyped-def]
+    """Add S A for the rows of a tile, `each` at a time, and `strip` rows of S at a time; all matrices are flat."""
+    rows = row_numbers.shape[0]
+    for begin in range(0, rows, each):
+        taken = min(each, rows - begin)
+        for first in range(0, size, strip):
+            count = min(strip, size - first)
+            padded = (count + 3) // 4 * 4
+            made = numbers[: padded * taken].reshape(padded, taken)
+            _fill_normals(key0, key1, stream, row_numbers[begin : begin + taken], first // 4, scale, made)
+            _add_product(address, width, count, taken, tile, begin * width, numbers, total, first * width)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_product(address, count, rows, tile, tile_at, width, numbers, total, total_at):  # type: ignore[no-untyped-def]
+    """Add S A for numbers of S that are given, count × rows."""
+    _add_product(address, width, count, rows, tile, tile_at, numbers, total, total_at)
