@@ -75,7 +75,7 @@ def _case(method: str, problem: Problem, contestants: tuple[Contestant, ...]) ->
         main="local",
         in_memory=False,
         # The clusters are up, but their first rounds are slower: Java compiles as it goes, workers find their rhythm.
-        budget_seconds=8.0,
+        budget_seconds=16.0,
     )
 
 
