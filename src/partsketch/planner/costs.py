@@ -18,8 +18,8 @@ from partsketch.planner.calibration import Calibration, at_width
 from partsketch.planner.work import Work
 
 NUMBER_BYTES = 8
-#: Numbers of a Gaussian sketch's random matrix that exist at once.
-STRIP_NUMBERS = 2**18
+#: Numbers of a Gaussian sketch's random matrix that exist at once, at most.
+STRIP_NUMBERS = 2**14
 #: What finding the ends of all lines and converting one column costs, as a part of converting all.
 _COUNTING_SHARE = 0.4
 
@@ -176,8 +176,7 @@ def row_seconds(work: Work, calibration: Calibration) -> float:
     merging += cost.rounds(work.rows, work.tasks, work.width) * work.sketches * work.summary_rows * per_row
     if work.sketch == "gaussian":
         # Every piece of rows starts with a new buffer for its part of the random matrix.
-        strip = min(STRIP_NUMBERS, work.summary_rows * min(4096, math.ceil(work.rows / work.tasks)))
-        merging += work.tasks * work.sketches * strip * NUMBER_BYTES * calibration.fresh_byte
+        merging += work.tasks * work.sketches * STRIP_NUMBERS * NUMBER_BYTES * calibration.fresh_byte
     if work.sketch == "triangular":
         factorisation = at_width(calibration.small_factorisation, work.width, 3.0)
         merging = work.tasks * _FACTORISATIONS_PER_PIECE * factorisation

@@ -24,7 +24,7 @@ def peak_bytes(work: Work, cores: int) -> float:
     tile = 2 * tile_rows_for(padded) * padded * NUMBER_BYTES
     strip = 0
     if work.sketch == "gaussian":
-        strip = min(STRIP_NUMBERS, work.summary_rows * tile_rows_for(padded)) * work.sketches * NUMBER_BYTES
+        strip = STRIP_NUMBERS * work.sketches * NUMBER_BYTES
     one = summary_bytes(work)
     # Pieces that wait to be merged, and every summary.
     held = 2 * workers * one + work.summaries * one / work.sketches
