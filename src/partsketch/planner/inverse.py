@@ -157,8 +157,9 @@ def _count_answer(
 
 def _bound_answers(survey: Survey, partitions: int, delta: float, target: float | None) -> list[Answer]:
     least = smallest_sketch_size(survey.columns, partitions, delta)
-    chance = f"with probability {1 - delta:g}"
-    start = f"partition, gaussian, k = {partitions}: B'_θ holds {chance} from m = {least:,}"
+    # The bound is about the noise: it knows nothing of partitions that follow different coefficients.
+    chance = f"with probability {1 - delta:g} if all partitions follow the same coefficients"
+    start = f"partition, gaussian, k = {partitions}: from m = {least:,} on B'_θ holds {chance}"
     found = [Answer("smallest m with a bound", "partition", "gaussian", least, start)]
     if target is not None:
         size = size_for_bound(survey, partitions, delta, target)
