@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from hypothesis import settings
 _DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 if "SCIKIT_LEARN_DATA" not in os.environ and _DATA.is_dir():
     os.environ["SCIKIT_LEARN_DATA"] = str(_DATA)
+
+# A shell starts background jobs with interrupts ignored, and processes inherit that: tests that interrupt would hang.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
