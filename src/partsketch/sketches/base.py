@@ -131,6 +131,17 @@ class SparseRows:
     roots: FloatArray
 
 
+def dense_rows(matrix: FloatArray, targets: int = 0) -> DenseRows:
+    """Return the rows of a matrix, numbered from zero, its last columns targets."""
+    features = matrix.shape[1] - targets
+    return DenseRows(
+        np.arange(matrix.shape[0], dtype=np.int64),
+        np.ascontiguousarray(matrix[:, :features], dtype=np.float64),
+        np.ascontiguousarray(matrix[:, features:], dtype=np.float64),
+        np.empty(0),
+    )
+
+
 class Accumulator(ABC):
     """Takes the rows of one stream in order and gives a small matrix Z.
 

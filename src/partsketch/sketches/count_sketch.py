@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from partsketch.sketches.base import Accumulator, Columns, FloatArray, Sketch, SketchSpecification, Stream
-from partsketch.sketches.sparse_sign import ScatterAccumulator, dense_rows
+from partsketch.sketches.base import Accumulator, Columns, FloatArray, Sketch, SketchSpecification, Stream, dense_rows
+from partsketch.sketches.sparse_sign import ScatterAccumulator
 
 #: Sketch rows per column beyond which a larger default would cost more memory than it is worth.
 _MOST_ROWS_PER_COLUMN = 20

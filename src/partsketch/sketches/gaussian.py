@@ -7,9 +7,20 @@ from functools import cache
 import numpy as np
 
 from partsketch.blas import padded_width
-from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, Sketch, SketchSpecification, Stream
+from partsketch.sketches.base import (
+    Accumulator,
+    Columns,
+    DenseRows,
+    FloatArray,
+    IntArray,
+    Sketch,
+    SketchSpecification,
+    SparseRows,
+    Stream,
+    dense_rows,
+)
 from partsketch.sketches.counter_random import COLUMNS_PER_COUNTER, derive_key
-from partsketch.sketches.multiplying import add_gaussian, add_product, product_address
+from partsketch.sketches.multiplying import add_dense_rows, add_product, add_sparse_rows, multiply_kept, product_address
 from partsketch.sketches.system_random import fill_system_normals
 
 #: Multiplications of one product, at most: below a million the library takes operands as they are, and is a third
@@ -26,43 +37,65 @@ def _key(seed: int) -> tuple[np.uint64, np.uint64]:
 
 
 class GaussianAccumulator(Accumulator):
-    """Adds S_tile A_tile to an m×q matrix."""
+    """Adds S A to an m×q matrix, a few hundred rows of A at a time, always the same ones however rows arrive."""
 
-    def __init__(self, specification: SketchSpecification, stream: int, width: int) -> None:
+    def __init__(self, specification: SketchSpecification, stream: int, columns: Columns) -> None:
         assert specification.size is not None
         self._size = specification.size
-        self._key = None if specification.seed is None else _key(specification.seed)
-        self._stream = stream
         self._scale = 1.0 / np.sqrt(specification.size)
-        self._width = width
+        self._columns = columns
         # The padding of a tile is zero; products of whole vector registers are quicker than narrower ones.
-        self._padded = padded_width(width)
+        self._padded = padded_width(columns.width)
         self._total = np.zeros(specification.size * self._padded)
         self._strip = _strip_rows(self._size)
         self._each = _product_rows(self._strip, self._padded)
         self._numbers = np.empty(self._strip * self._each)
-
-    def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
-        """Add the product of this tile."""
-        flat = tile.T.reshape(-1)
-        if self._key is None:
-            self._add_private(flat, row_numbers.size)
-        else:
-            add_gaussian(
+        self._filled = 0
+        self.takes_rows = specification.seed is not None
+        if specification.seed is not None:
+            self._work = (
                 product_address(),
-                *self._key,
-                np.uint64(self._stream),
-                row_numbers,
+                *_key(specification.seed),
+                np.uint64(stream),
                 self._scale,
                 self._size,
                 self._strip,
-                self._each,
-                flat,
                 self._padded,
                 self._numbers,
                 self._total,
+                np.zeros(self._each * self._padded),
+                np.empty(self._each, dtype=np.int64),
             )
+
+    def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
+        """Take a tile."""
+        if self.takes_rows:
+            nothing = np.empty((row_numbers.size, 0))
+            self._filled = add_dense_rows(self._work, self._filled, row_numbers, tile.T, nothing, np.empty(0), 0)
+        else:
+            self._add_private(tile.T.reshape(-1), row_numbers.size)
+        return self._is_finite_so_far()
+
+    def add_rows(self, rows: DenseRows | SparseRows) -> None:
+        """Take rows where they lie."""
+        given = (self._work, self._filled, rows.row_numbers, rows.features, rows.targets, rows.roots)
+        if isinstance(rows, DenseRows):
+            self._filled = add_dense_rows(*given, int(self._columns.intercept))
+        else:
+            self._filled = add_sparse_rows(*given, int(self._columns.intercept), self._columns.features)
+
+    def _is_finite_so_far(self) -> bool:
         return bool(np.isfinite(self._total).all())
+
+    def _flush(self) -> None:
+        if self._filled:
+            multiply_kept(self._work, self._filled)
+            self._filled = 0
+
+    def is_finite(self) -> bool:
+        """Tell whether all that was added is finite: every row has a share in every row of the sketch."""
+        self._flush()
+        return self._is_finite_so_far()
 
     def _add_private(self, tile: FloatArray, rows: int) -> None:
         """Add the product with numbers that come from the operating system and are forgotten."""
@@ -78,7 +111,8 @@ class GaussianAccumulator(Accumulator):
 
     def finish(self) -> FloatArray:
         """Return S A."""
-        return np.ascontiguousarray(self._total.reshape(self._size, self._padded)[:, : self._width])
+        self._flush()
+        return np.ascontiguousarray(self._total.reshape(self._size, self._padded)[:, : self._columns.width])
 
 
 def _strip_rows(size: int) -> int:
@@ -107,13 +141,13 @@ class GaussianSketch(Sketch):
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty m×q accumulator."""
-        return GaussianAccumulator(specification, stream.number, columns.width)
+        return GaussianAccumulator(specification, stream.number, columns)
 
     def prepare(self) -> None:
         """Load the generator."""
-        GaussianAccumulator(SketchSpecification(self.kind, 2, 0), 0, 1).add(
-            np.zeros((COLUMNS_PER_COUNTER, 1)), np.zeros(1, dtype=np.int64)
-        )
+        accumulator = GaussianAccumulator(SketchSpecification(self.kind, 2, 0), 0, Columns(1, 1, True))
+        accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
+        accumulator.finish()
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Add: S = [S₁ S₂] acts on disjoint rows."""

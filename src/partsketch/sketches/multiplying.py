@@ -16,6 +16,13 @@ from numba.core import cgutils
 from numba.extending import get_cython_function_address, intrinsic
 
 from partsketch.sketches.counter_random import _fill_normals
+from partsketch.sketches.lanes import LANES, copy_scaled, copy_scaled_first
+from partsketch.sketches.scattering import ask_ahead
+
+
+def _compiled(function: Any) -> Any:
+    return njit(cache=True, nogil=True, error_model="numpy")(function)
+
 
 _INTEGER, _NUMBER, _LETTER = ir.IntType(32), ir.DoubleType(), ir.IntType(8)
 
@@ -51,21 +58,70 @@ def _add_product(typingctx, address, width, count, rows, tile, tile_at, numbers,
     return types.void(integer, integer, integer, integer, tile, integer, numbers, total, integer), generate
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def add_gaussian(address, key0, key1, stream, row_numbers, scale, size, strip, each, tile, width, numbers, total):  # type: ignore[no-untyped-def]
-    """Add S A for the rows of a tile, `each` at a time, and `strip` rows of S at a time; all matrices are flat."""
-    rows = row_numbers.shape[0]
-    for begin in range(0, rows, each):
-        taken = min(each, rows - begin)
-        for first in range(0, size, strip):
-            count = min(strip, size - first)
-            padded = (count + 3) // 4 * 4
-            made = numbers[: padded * taken].reshape(padded, taken)
-            _fill_normals(key0, key1, stream, row_numbers[begin : begin + taken], first // 4, scale, made)
-            _add_product(address, width, count, taken, tile, begin * width, numbers, total, first * width)
+@_compiled
+def multiply_kept(work, count):  # type: ignore[no-untyped-def]
+    """Add S A for the `count` rows that are kept, a strip of S at a time; all matrices are flat."""
+    address, key0, key1, stream, scale, size, strip, width, numbers, total, kept, kept_rows = work
+    for first in range(0, size, strip):
+        height = min(strip, size - first)
+        padded = (height + 3) // 4 * 4
+        made = numbers[: padded * count].reshape(padded, count)
+        _fill_normals(key0, key1, stream, kept_rows[:count], first // 4, scale, made)
+        _add_product(address, width, height, count, kept, 0, numbers, total, first * width)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled
+def add_dense_rows(work, filled, row_numbers, features, targets, roots, intercept):  # type: ignore[no-untyped-def]
+    """Keep rows [1 features targets] and multiply them whenever there is no more room; return how many stay kept."""
+    width, kept, kept_rows = work[7], work[10], work[11]
+    columns = features.shape[1]
+    whole = columns >> 3 << 3
+    flat = features.reshape(-1)
+    for i in range(row_numbers.shape[0]):
+        ask_ahead(flat, i, columns)
+        start = filled * width + intercept
+        root = roots[i] if roots.size else 1.0
+        if intercept:
+            kept[start - 1] = root
+        for j in range(0, whole, LANES):
+            copy_scaled(kept, start + j, flat, i * columns + j, root)
+        if whole < columns:
+            copy_scaled_first(kept, start + whole, flat, i * columns + whole, root, columns - whole)
+        for j in range(targets.shape[1]):
+            kept[start + columns + j] = root * targets[i, j]
+        kept_rows[filled] = row_numbers[i]
+        filled += 1
+        if filled == kept_rows.size:
+            multiply_kept(work, filled)
+            filled = 0
+    return filled
+
+
+@_compiled
+def add_sparse_rows(work, filled, row_numbers, features, targets, roots, intercept, columns):  # type: ignore[no-untyped-def]
+    """Do the same for compressed rows."""
+    width, kept, kept_rows = work[7], work[10], work[11]
+    values, indices, starts = features
+    for i in range(row_numbers.shape[0]):
+        start = filled * width + intercept
+        root = roots[i] if roots.size else 1.0
+        if intercept:
+            kept[start - 1] = root
+        for j in range(columns):
+            kept[start + j] = 0.0
+        for entry in range(starts[i], starts[i + 1]):
+            kept[start + indices[entry]] = root * values[entry]
+        for j in range(targets.shape[1]):
+            kept[start + columns + j] = root * targets[i, j]
+        kept_rows[filled] = row_numbers[i]
+        filled += 1
+        if filled == kept_rows.size:
+            multiply_kept(work, filled)
+            filled = 0
+    return filled
+
+
+@_compiled
 def add_product(address, count, rows, tile, tile_at, width, numbers, total, total_at):  # type: ignore[no-untyped-def]
     """Add S A for numbers of S that are given, count × rows."""
     _add_product(address, width, count, rows, tile, tile_at, numbers, total, total_at)

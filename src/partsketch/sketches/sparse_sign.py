@@ -19,6 +19,7 @@ from partsketch.sketches.base import (
     SketchSpecification,
     SparseRows,
     Stream,
+    dense_rows,
 )
 from partsketch.sketches.counter_random import derive_key
 from partsketch.sketches.lanes import LANES
@@ -125,17 +126,6 @@ class SparseSignSketch(Sketch):
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Add: S = [S₁ S₂] acts on disjoint rows."""
         return first + second
-
-
-def dense_rows(matrix: FloatArray, targets: int = 0) -> DenseRows:
-    """Return the rows of a matrix, numbered from zero, its last columns targets."""
-    features = matrix.shape[1] - targets
-    return DenseRows(
-        np.arange(matrix.shape[0], dtype=np.int64),
-        np.ascontiguousarray(matrix[:, :features], dtype=np.float64),
-        np.ascontiguousarray(matrix[:, features:], dtype=np.float64),
-        np.empty(0),
-    )
 
 
 def sparse_sign(

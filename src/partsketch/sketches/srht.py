@@ -23,11 +23,12 @@ from partsketch.sketches.base import (
     SketchSpecification,
     SparseRows,
     Stream,
+    dense_rows,
 )
 from partsketch.sketches.counter_random import derive_key, random_words
 from partsketch.sketches.hadamard import add_dense, add_sparse, add_tile, fill_signs, flush_block
 from partsketch.sketches.lanes import LANES
-from partsketch.sketches.sparse_sign import aligned_zeros, dense_rows, in_public_order
+from partsketch.sketches.sparse_sign import aligned_zeros, in_public_order
 
 #: Numbers in a block that is transformed: half a megabyte leaves room for the sketch in the second-level cache.
 _BLOCK_NUMBERS = 2**16
