@@ -192,8 +192,11 @@ class _Feeder:
         if rows.targets.size:
             np.fmin(self._lowest, rows.targets.min(axis=0), out=self._lowest)
             np.fmax(self._highest, rows.targets.max(axis=0), out=self._highest)
-        self._rows += end - begin
+        self._count(block, begin, end)
         self._last_row = int(rows.row_numbers[-1])
+
+    def _count(self, block: Block, begin: int, end: int) -> None:
+        self._rows += end - begin
         if block.weights is None:
             self._weight += float(end - begin)
         else:
@@ -205,7 +208,6 @@ class _Feeder:
         tile_rows = tile_rows_for(padded)
         self._tile = np.zeros((tile_rows, padded)).T if self._tile_by_rows else np.zeros((padded, tile_rows))
         self._row_numbers = np.empty(tile_rows, dtype=np.int64)
-        self._weights = np.ones(tile_rows)
 
     def _feed_tiles(self, block: Block, begin: int, end: int) -> None:
         if not self._tile.size:
@@ -222,11 +224,10 @@ class _Feeder:
                 self._tile[0, here] = 1.0
             self._see_targets(self._tile[self._targets, here])
             if block.weights is not None:
-                self._weights[here] = block.weights[begin : begin + count]
-                self._tile[: self._width, here] *= np.sqrt(self._weights[here])
+                self._tile[: self._width, here] *= np.sqrt(block.weights[begin : begin + count])
+            self._count(block, begin, begin + count)
             self._row_numbers[here] = block.row_numbers[begin : begin + count]
             self._filled += count
-            self._rows += count
             begin += count
             if self._filled == capacity:
                 self._flush()
@@ -248,8 +249,7 @@ class _Feeder:
                 return False
         targets = block.columns[self._targets.start - self._first :]
         self._see_targets(np.array([np.asarray(column)[begin : begin + count] for column in targets]))
-        self._rows += count
-        self._weight += count
+        self._count(block, begin, begin + count)
         return True
 
     def _see_targets(self, values: FloatArray) -> None:
@@ -269,8 +269,6 @@ class _Feeder:
             for accumulator in self._accumulators:
                 if not accumulator.add(tile, rows):
                     self._refuse(tile, rows)
-        # Summed by tile, so that block borders do not change the order of additions.
-        self._weight += float(self._weights[: self._filled].sum())
         self._filled = 0
 
     def _refuse(self, tile: FloatArray, rows: IntArray) -> None:

@@ -69,12 +69,14 @@ class GaussianAccumulator(Accumulator):
 
     def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
         """Take a tile."""
+        rows = np.ascontiguousarray(tile.T)
         if self.takes_rows:
             nothing = np.empty((row_numbers.size, 0))
-            self._filled = add_dense_rows(self._work, self._filled, row_numbers, tile.T, nothing, np.empty(0), 0)
+            self._filled = add_dense_rows(self._work, self._filled, row_numbers, rows, nothing, np.empty(0), 0)
         else:
-            self._add_private(tile.T.reshape(-1), row_numbers.size)
-        return self._is_finite_so_far()
+            self._add_private(rows.reshape(-1), row_numbers.size)
+        kept = rows[row_numbers.size - min(self._filled, row_numbers.size) :]
+        return self._is_finite_so_far() and bool(np.isfinite(kept).all())
 
     def add_rows(self, rows: DenseRows | SparseRows) -> None:
         """Take rows where they lie."""
