@@ -30,8 +30,8 @@ from partsketch.sketches.lanes import (
 #: Rows worked on at a time: their copy stays in the second-level cache.
 CHUNK_ROWS = 256
 
-#: Rows ahead of the one worked on that are asked for.
-AHEAD = 6
+#: Numbers between the row worked on and what is asked for meanwhile: about as many as arrive in the time memory takes.
+AHEAD = 1280
 
 _ONE = np.uint64(1)
 
@@ -47,6 +47,44 @@ def _within(function: Any) -> Any:
 
 
 @_compiled
+def _single_words(key0, key1, stream, row_numbers, words):  # type: ignore[no-untyped-def]
+    """Fill `words` with one 32-bit word per row, four neighbouring rows sharing a counter; return where they begin."""
+    count = row_numbers.shape[0]
+    first = row_numbers[0] >> 2
+    if row_numbers[count - 1] - row_numbers[0] != count - 1:
+        for i in range(count):
+            row = np.uint64(row_numbers[i] >> 2)
+            drawn = _philox(row & _LOW, row >> _32, np.uint64(0), stream, key0, key1)
+            words[i] = drawn[row_numbers[i] & 3]
+        return np.int64(0)
+    for group in range(first, (row_numbers[count - 1] >> 2) + 1):
+        row = np.uint64(group)
+        x0, x1, x2, x3 = _philox(row & _LOW, row >> _32, np.uint64(0), stream, key0, key1)
+        at = 4 * (group - first)
+        words[at] = x0
+        words[at + 1] = x1
+        words[at + 2] = x2
+        words[at + 3] = x3
+    return row_numbers[0] & 3
+
+
+@_compiled
+def draw_single_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type: ignore[no-untyped-def]
+    """Fill the first row of `targets` with a sketch row for each row, and that of `signs` with ±1.
+
+    Row numbers increase. One word is all a row needs, so four rows take theirs from one counter.
+    """
+    count = row_numbers.shape[0]
+    words = np.empty(count + 6, np.uint64)
+    skipped = _single_words(key0, key1, stream, row_numbers, words)
+    many = np.uint64(size)
+    for i in range(count):
+        word = words[skipped + i]
+        signs[0, i] = 1.0 - 2.0 * np.float64(np.int64(word & _ONE))
+        targets[0, i] = np.int64((word * many) >> _32)
+
+
+@_compiled
 def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type: ignore[no-untyped-def]
     """Fill `targets` (int64, non-zeros × rows or more) with distinct sketch rows for each row, and `signs` with ±1.
 
@@ -55,6 +93,9 @@ def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type
     set of s rows is equally likely, up to the m/2³² that dividing costs.
     """
     sparsity, count = targets.shape[0], row_numbers.shape[0]
+    if sparsity == 1 and count:
+        draw_single_targets(key0, key1, stream, row_numbers, size, targets, signs)
+        return
     for first in range(0, sparsity, 4):
         word = np.uint64(first // 4)
         for i in range(count):
@@ -80,8 +121,8 @@ def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type
 
 @_within
 def ask_ahead(flat, i, width):  # type: ignore[no-untyped-def]
-    """Ask memory for a row that follows a little later, while row i is worked on."""
-    start = (i + AHEAD) * width
+    """Ask memory for numbers that follow a little later, while row i is worked on."""
+    start = i * width + AHEAD
     for c in range(0, width, LANES):
         fetch(flat, start + c)
 

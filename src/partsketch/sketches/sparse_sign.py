@@ -87,8 +87,7 @@ class ScatterAccumulator(Accumulator):
         grouped = np.lib.stride_tricks.as_strided(
             self._total, (self._size, self._groups, LANES), (8 * row, 8 * group, 8), writeable=False
         )
-        rows = in_public_order(grouped.reshape(self._size, -1), self._columns)
-        return np.asarray(rows * (1.0 / np.sqrt(self._sparsity)))
+        return in_public_order(grouped.reshape(self._size, -1), self._columns, 1.0 / np.sqrt(self._sparsity))
 
 
 def aligned_zeros(count: int) -> FloatArray:
@@ -98,9 +97,13 @@ def aligned_zeros(count: int) -> FloatArray:
     return memory[first : first + count]
 
 
-def in_public_order(matrix: FloatArray, columns: Columns) -> FloatArray:
-    """Return a copy of [features, targets, 1, padding] as [1, features, targets]."""
-    return np.ascontiguousarray(np.roll(matrix[:, : columns.width], int(columns.intercept), axis=1))
+def in_public_order(matrix: FloatArray, columns: Columns, scale: float) -> FloatArray:
+    """Return scale · [features, targets, 1, padding] as [1, features, targets]."""
+    first, width = int(columns.intercept), columns.width
+    out = np.empty((matrix.shape[0], width))
+    np.multiply(matrix[:, : width - first], scale, out=out[:, first:])
+    np.multiply(matrix[:, width - first : width], scale, out=out[:, :first])
+    return out
 
 
 class SparseSignSketch(Sketch):

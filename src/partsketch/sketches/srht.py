@@ -138,7 +138,7 @@ class HadamardAccumulator(Accumulator):
         """Return S A."""
         self._flush()
         total = self._total.reshape(self._size, self._stride)
-        return np.asarray(in_public_order(total, self._columns) * (1.0 / np.sqrt(self._size)))
+        return in_public_order(total, self._columns, 1.0 / np.sqrt(self._size))
 
 
 class HadamardSketch(Sketch):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from partsketch.errors import InputError
 from partsketch.sources.base import DenseBlock, FilePart, FloatArray, Source
+from partsketch.sources.counting import consecutive
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
 from partsketch.sources.rows import check_numeric, clip
 from partsketch.sources.sparse import SparseSource, is_sparse_array, row_compressed
@@ -58,7 +59,7 @@ class ArraySource:
         for begin in range(first, last, block_rows):
             end = min(begin + block_rows, last)
             yield DenseBlock(
-                row_numbers=np.arange(begin, end, dtype=np.int64),
+                row_numbers=consecutive(begin, end),
                 features=self.features[begin:end],
                 targets=self.targets[begin:end],
                 weights=None if self.weights is None else self.weights[begin:end],

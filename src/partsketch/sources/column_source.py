@@ -23,6 +23,7 @@ from partsketch.sources.checking import (
     weight_faults,
 )
 from partsketch.sources.columns import Selection
+from partsketch.sources.counting import consecutive
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.levels import PartitionColumn
 from partsketch.sources.rows import RawBatch, Rows
@@ -170,7 +171,7 @@ class _Assembler:
             if unlabelled is not None:
                 faults.append(missing_fault(self.partition.name, unlabelled))
         block = ColumnBlock(
-            row_numbers=np.arange(batch.start, batch.start + batch.length, dtype=np.int64),
+            row_numbers=consecutive(batch.start, batch.start + batch.length),
             columns=tuple(columns),
             weights=weights,
             labels=labels,

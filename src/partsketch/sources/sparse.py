@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.sources.base import FilePart, FloatArray, IntArray
+from partsketch.sources.counting import consecutive
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
 from partsketch.sources.rows import check_numeric, clip
 
@@ -145,7 +146,7 @@ class SparseSource:
         pointers = matrix.indptr[begin : end + 1] - matrix.indptr[begin]
         rows = CompressedRows(matrix.data[entries], matrix.indices[entries], pointers, matrix.shape[1])
         block = SparseBlock(
-            row_numbers=np.arange(begin, end, dtype=np.int64),
+            row_numbers=consecutive(begin, end),
             sparse_features=rows,
             targets=self.targets[begin:end],
             weights=None if self.weights is None else self.weights[begin:end],
