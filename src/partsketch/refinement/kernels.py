@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from partsketch.sketches.lanes import LANES, fetch
+from partsketch.refinement.four_rows import add_four, four_products
 
 #: Rows whose products are summed before they are added to the total: short sums keep rounding small.
 DENSE_RUN = 256
 SPARSE_RUN = 8192
 
-#: Columns worked on between two requests to memory.
-PANEL = 64
+#: Rows between those worked on and those that memory is asked for meanwhile.
+AHEAD = 8
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,56 +28,25 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return njit(fastmath={"contract"}, **options)(function)  # type: ignore[no-any-return]
 
 
-def _compiled_dot(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile with dot products summed in the order that suits the processor; it is the same for every row."""
-    options = {"cache": True, "nogil": True, "error_model": "numpy"}
-    return njit(fastmath={"contract", "reassoc"}, **options)(function)  # type: ignore[no-any-return]
-
-
-@_compiled_dot
+@_compiled
 def _residuals(features: Any, first: int, targets: Any, target: int, coefficients: Any, intercept: int) -> Any:
     """Return y − [1 x] b of four rows; where there are fewer, the last stands in for those missing.
 
     Every row's product is summed alike, in whichever of the four places it stands.
     """
-    last = features.shape[0] - 1
+    rows, width = features.shape
+    last = rows - 1
     i0, i1, i2, i3 = first, min(first + 1, last), min(first + 2, last), min(first + 3, last)
-    x0, x1, x2, x3 = features[i0], features[i1], features[i2], features[i3]
-    b = coefficients[target, intercept:]
-    t0 = t1 = t2 = t3 = 0.0
-    for column in range(features.shape[1]):
-        value = b[column]
-        t0 += x0[column] * value
-        t1 += x1[column] * value
-        t2 += x2[column] * value
-        t3 += x3[column] * value
-    constant = intercept * coefficients[target, 0]
+    starts = (i0 * width, i1 * width, i2 * width, i3 * width)
+    b = coefficients[target]
+    t0, t1, t2, t3 = four_products(features.reshape(-1), starts, width, b, intercept, AHEAD * width)
+    constant = intercept * b[0]
     return (
         targets[i0, target] - (t0 + constant),
         targets[i1, target] - (t1 + constant),
         targets[i2, target] - (t2 + constant),
         targets[i3, target] - (t3 + constant),
     )
-
-
-@_compiled
-def _add_four(features: Any, first: int, products: Any, sums: Any) -> None:
-    """Add four rows, times a number each, in their order; meanwhile memory is asked for the next four."""
-    x0, x1, x2, x3 = features[first], features[first + 1], features[first + 2], features[first + 3]
-    p0, p1, p2, p3 = products
-    width, flat = features.shape[1], features.reshape(-1)
-    for begin in range(0, width, PANEL):
-        end = min(width, begin + PANEL)
-        for row in range(first + 4, first + 8):
-            for column in range(begin, end, LANES):
-                fetch(flat, row * width + column)
-        for column in range(begin, end):
-            total = sums[column]
-            total += p0 * x0[column]
-            total += p1 * x1[column]
-            total += p2 * x2[column]
-            total += p3 * x3[column]
-            sums[column] = total
 
 
 @_compiled
@@ -120,7 +89,7 @@ def add_dense(
                     sums[width + intercept] += products[i] * residuals[i]
                 inner = sums[intercept : intercept + width]
                 if count == 4:
-                    _add_four(features, first, products, inner)
+                    add_four(inner, features.reshape(-1), first * width, width, products, AHEAD * width)
                 else:
                     for i in range(count):
                         _add_one(features[first + i], products[i], inner)

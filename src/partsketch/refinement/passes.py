@@ -21,8 +21,8 @@ from partsketch.tolerance import Tolerance
 
 FloatArray = NDArray[np.float64]
 
-#: Rows of a segment: passes are short and should occupy all workers to their end. Sparse rows are quicker.
-_SEGMENT_ROWS, _SPARSE_SEGMENT_ROWS = 4096, 32768
+#: Rows of a segment: passes are short and should occupy all workers to their end. Narrow and sparse rows are quicker.
+_SEGMENT_NUMBERS, _LEAST_SEGMENT_ROWS, _SPARSE_SEGMENT_ROWS = 4_000_000, 2048, 32768
 
 #: Rows that are converted at once when they do not lie in memory as they are needed.
 _CONVERTED_ROWS = 512
@@ -91,7 +91,8 @@ class Rows:
         self, source: Source, partitioning: Partitioning, fit_intercept: bool, engine: Engine, sparse: bool
     ) -> None:
         self._source, self._partitioning, self._engine = source, partitioning, engine
-        self._segment_rows = _SPARSE_SEGMENT_ROWS if sparse else _SEGMENT_ROWS
+        dense_rows = max(_LEAST_SEGMENT_ROWS, _SEGMENT_NUMBERS // (1 + len(source.feature_names)))
+        self._segment_rows = _SPARSE_SEGMENT_ROWS if sparse else dense_rows
         self._fit_intercept = fit_intercept
         self.passes = 0
 
@@ -136,11 +137,9 @@ class _Multiplier:
         self._state = np.zeros(1, dtype=np.int64)
         self._by_target = np.ascontiguousarray(request.coefficients.T)
         self._sums = np.zeros((2, self._count, columns + 1))
-        # Sparse rows are multiplied by two vectors at a time, which are kept side by side, and by one that is left.
-        groups = np.split(request.coefficients, range(2, self._count, 2), axis=1)
-        self._groups = [np.ascontiguousarray(group) for group in groups]
-        self._group_sums = [np.zeros((2, columns + 1, group.shape[1])) for group in groups]
-        self._group_states = np.zeros((len(groups), 1), dtype=np.int64)
+        self._groups: list[FloatArray] = []
+        self._group_sums: list[FloatArray] = []
+        self._group_states: list[NDArray[np.int64]] = []
         self._scales = np.zeros((columns, 2))
         self._rows = 0
         self._weight = 0.0
@@ -171,7 +170,16 @@ class _Multiplier:
         np.maximum(self._range[1], values.max(axis=0), out=self._range[1])
         return np.asarray(values, dtype=np.float64)
 
+    def _make_groups(self) -> None:
+        """Sparse rows are multiplied by two vectors at a time, which are kept side by side, and by one that is left."""
+        groups = np.split(self._request.coefficients, range(2, self._count, 2), axis=1)
+        self._groups = [np.ascontiguousarray(group) for group in groups]
+        self._group_sums = [np.zeros((2, len(group) + 1, group.shape[1])) for group in groups]
+        self._group_states = [np.zeros(1, dtype=np.int64) for _ in groups]
+
     def _feed_sparse(self, block: Block, begin: int, end: int, weights: FloatArray) -> None:
+        if not self._groups:
+            self._make_groups()
         matrix, targets = block.sparse_features, self._targets_of(block.targets[begin:end], weights)  # type: ignore[attr-defined]
         entries = np.asarray(matrix.data, dtype=np.float64), matrix.indices, matrix.indptr[begin : end + 1]
         for number, coefficients in enumerate(self._groups):
@@ -213,8 +221,9 @@ class _Multiplier:
         )
 
     def finish(self) -> Piece:
-        sparse = np.hstack([total + partial for partial, total in self._group_sums])
-        total = (self._sums[1] + self._sums[0]).T + sparse
+        total = (self._sums[1] + self._sums[0]).T
+        if self._groups:
+            total = np.hstack([total + partial for partial, total in self._group_sums])
         if not np.isfinite(total).all():
             # The caller reads these rows again and finds the first value that is not finite, or that none is.
             raise NotFiniteError("", self._last_row, np.nan)

@@ -28,10 +28,10 @@ _COUNTING = ir.Constant(_INTEGERS, list(range(LANES)))
 def _pointer(context: Any, builder: Any, signature: Any, args: Sequence[Any], which: int) -> Any:
     """Return the address of the lanes that start at an index of a flat array."""
     array = context.make_array(signature.args[which])(context, builder, args[which])
-    return builder.bitcast(builder.gep(array.data, [args[which + 1]]), _VECTOR.as_pointer())
+    return lanes_from(builder, array.data, args[which + 1])
 
 
-def _spread(builder: Any, number: Any) -> Any:
+def spread(builder: Any, number: Any) -> Any:
     """Return a vector that holds one number in every lane."""
     integer = ir.IntType(32)
     single = builder.insert_element(_NOTHING, number, ir.Constant(integer, 0))
@@ -46,22 +46,42 @@ def _spread_integer(builder: Any, number: Any) -> Any:
     return builder.shuffle_vector(single, nothing, ir.Constant(ir.VectorType(index, LANES), [0] * LANES))
 
 
-def _masked_load(builder: Any, pointer: Any, mask: Any) -> Any:
+def first_lanes(builder: Any, count: Any) -> Any:
+    """Return the mask of the first `count` lanes."""
+    return builder.icmp_signed("<", _COUNTING, _spread_integer(builder, count))
+
+
+def lanes_from(builder: Any, data: Any, index: Any) -> Any:
+    """Return the address of the lanes that start at an index of flat data."""
+    return builder.bitcast(builder.gep(data, [index]), _VECTOR.as_pointer())
+
+
+def ask_for(builder: Any, data: Any, index: Any) -> None:
+    """Ask for the cache line of a number, which may lie beyond the end: what cannot be reached is ignored."""
+    integer, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, integer, integer, integer])
+    ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    # To read, into the second-level cache, as data.
+    options = [ir.Constant(integer, number) for number in (0, 2, 1)]
+    builder.call(ask, [builder.bitcast(builder.gep(data, [index]), byte), *options])
+
+
+def masked_load(builder: Any, pointer: Any, mask: Any) -> Any:
     """Return the lanes that the mask names, zero in the others."""
     kind = ir.FunctionType(_VECTOR, [_VECTOR.as_pointer(), ir.IntType(32), _MASK, _VECTOR])
     load = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.load.v8f64.p0")
     return builder.call(load, [pointer, ir.Constant(ir.IntType(32), 8), mask, ir.Constant(_VECTOR, [0.0] * LANES)])
 
 
-def _masked_store(builder: Any, values: Any, pointer: Any, mask: Any) -> None:
+def masked_store(builder: Any, values: Any, pointer: Any, mask: Any) -> None:
     """Write the lanes that the mask names."""
     kind = ir.FunctionType(ir.VoidType(), [_VECTOR, _VECTOR.as_pointer(), ir.IntType(32), _MASK])
     store = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.store.v8f64.p0")
     builder.call(store, [values, pointer, ir.Constant(ir.IntType(32), 8), mask])
 
 
-def _load(builder: Any, pointer: Any) -> Any:
-    # Rows of a caller's array start anywhere: only the alignment of a double is certain.
+def load_lanes(builder: Any, pointer: Any) -> Any:
+    """Return eight numbers. Rows of a caller's array start anywhere: only the alignment of a double is certain."""
     return builder.load(pointer, align=8)
 
 
@@ -72,9 +92,9 @@ def add_scaled(typingctx, out, at, values, start, scale):  # type: ignore[no-unt
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
         place = _pointer(context, builder, signature, args, 0)
         product = builder.fmul(
-            _load(builder, _pointer(context, builder, signature, args, 2)), _spread(builder, args[4])
+            load_lanes(builder, _pointer(context, builder, signature, args, 2)), spread(builder, args[4])
         )
-        builder.store(builder.fadd(_load(builder, place), product), place, align=8)
+        builder.store(builder.fadd(load_lanes(builder, place), product), place, align=8)
         return context.get_dummy_value()
 
     return _signature(out, values), generate
@@ -85,12 +105,7 @@ def fetch(typingctx, values, at):  # type: ignore[no-untyped-def]
     """Ask for the cache line of values[at], which may lie beyond the end: what cannot be reached is ignored."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
-        integer, byte = ir.IntType(32), ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, integer, integer, integer])
-        ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        address = builder.bitcast(_pointer(context, builder, signature, args, 0), byte)
-        # To read, into every level of the cache, as data.
-        builder.call(ask, [address, *(ir.Constant(integer, number) for number in (0, 2, 1))])
+        ask_for(builder, context.make_array(signature.args[0])(context, builder, args[0]).data, args[1])
         return context.get_dummy_value()
 
     return types.void(values, types.intp), generate
@@ -101,12 +116,12 @@ def add_scaled_first(typingctx, out, at, values, start, scale, count):  # type: 
     """Do as `add_scaled` with the first `count` of the eight numbers; memory beyond them is not touched."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
-        mask = builder.icmp_signed("<", _COUNTING, _spread_integer(builder, args[5]))
+        mask = first_lanes(builder, args[5])
         place = _pointer(context, builder, signature, args, 0)
         product = builder.fmul(
-            _masked_load(builder, _pointer(context, builder, signature, args, 2), mask), _spread(builder, args[4])
+            masked_load(builder, _pointer(context, builder, signature, args, 2), mask), spread(builder, args[4])
         )
-        _masked_store(builder, builder.fadd(_masked_load(builder, place, mask), product), place, mask)
+        masked_store(builder, builder.fadd(masked_load(builder, place, mask), product), place, mask)
         return context.get_dummy_value()
 
     return types.void(out, types.intp, values, types.intp, types.float64, types.intp), generate
@@ -117,10 +132,10 @@ def copy_scaled_first(typingctx, out, at, values, start, scale, count):  # type:
     """Do as `copy_scaled` with the first `count` of the eight numbers; memory beyond them is not touched."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
-        mask = builder.icmp_signed("<", _COUNTING, _spread_integer(builder, args[5]))
-        values = _masked_load(builder, _pointer(context, builder, signature, args, 2), mask)
+        mask = first_lanes(builder, args[5])
+        values = masked_load(builder, _pointer(context, builder, signature, args, 2), mask)
         place = _pointer(context, builder, signature, args, 0)
-        _masked_store(builder, builder.fmul(values, _spread(builder, args[4])), place, mask)
+        masked_store(builder, builder.fmul(values, spread(builder, args[4])), place, mask)
         return context.get_dummy_value()
 
     return types.void(out, types.intp, values, types.intp, types.float64, types.intp), generate
@@ -132,7 +147,7 @@ def copy_scaled(typingctx, out, at, values, start, scale):  # type: ignore[no-un
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
         product = builder.fmul(
-            _load(builder, _pointer(context, builder, signature, args, 2)), _spread(builder, args[4])
+            load_lanes(builder, _pointer(context, builder, signature, args, 2)), spread(builder, args[4])
         )
         builder.store(product, _pointer(context, builder, signature, args, 0), align=8)
         return context.get_dummy_value()
@@ -152,16 +167,13 @@ def add_to_each(typingctx, out, base, unit, places, first, step, signs, count, v
             context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 3, 6, 8)
         )
 
-        def lanes(array: Any, index: Any) -> Any:
-            return builder.bitcast(builder.gep(array.data, [index]), _VECTOR.as_pointer())
-
-        row = _load(builder, lanes(value_array, args[9]))
+        row = load_lanes(builder, lanes_from(builder, value_array.data, args[9]))
         with cgutils.for_range(builder, args[7]) as loop:
             entry = builder.add(args[4], builder.mul(loop.index, args[5]))
             place = builder.load(builder.gep(place_array.data, [entry]))
             sign = builder.load(builder.gep(sign_array.data, [entry]))
-            target = lanes(out_array, builder.add(args[1], builder.mul(place, args[2])))
-            total = builder.fadd(_load(builder, target), builder.fmul(row, _spread(builder, sign)))
+            target = lanes_from(builder, out_array.data, builder.add(args[1], builder.mul(place, args[2])))
+            total = builder.fadd(load_lanes(builder, target), builder.fmul(row, spread(builder, sign)))
             builder.store(total, target, align=8)
         return context.get_dummy_value()
 
@@ -195,9 +207,9 @@ def _transform_of(rows: int) -> Callable[..., Any]:
             pointers = []
             index = args[1]
             for _ in range(rows):
-                pointers.append(builder.bitcast(builder.gep(array.data, [index]), _VECTOR.as_pointer()))
+                pointers.append(lanes_from(builder, array.data, index))
                 index = builder.add(index, args[2])
-            values = _butterflies(builder, [_load(builder, pointer) for pointer in pointers])
+            values = _butterflies(builder, [load_lanes(builder, pointer) for pointer in pointers])
             for pointer, value in zip(pointers, values, strict=True):
                 builder.store(value, pointer, align=8)
             return context.get_dummy_value()
