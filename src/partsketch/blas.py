@@ -148,5 +148,20 @@ def triangular_factor(*stacked: FloatArray) -> FloatArray:
     factor: FloatArray = np.asarray(np.linalg.qr(matrix, mode="r"))
     if factor.shape[0] < width:
         factor = np.vstack([factor, np.zeros((width - factor.shape[0], width))])
+    return with_positive_diagonal(factor)
+
+
+def triangular_inverse(factor: FloatArray, lower: bool = False) -> FloatArray:
+    """Return the inverse of a triangular matrix; LinAlgError if it has none."""
+    from scipy.linalg.lapack import dtrtri
+
+    inverse, failed = dtrtri(factor, lower=lower)
+    if failed:
+        raise np.linalg.LinAlgError("a diagonal entry of the triangle is zero")
+    return np.asarray(inverse)
+
+
+def with_positive_diagonal(factor: FloatArray) -> FloatArray:
+    """Return the upper triangle with the signs of its rows turned so that the diagonal is not negative."""
     signs = np.where(np.diagonal(factor) < 0, -1.0, 1.0)
     return np.ascontiguousarray(np.triu(factor) * signs[:, None])

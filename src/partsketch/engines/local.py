@@ -50,7 +50,7 @@ class LocalEngine:
             raise InputError(f"threads is {threads}: give a whole number, at least 1.")
         if not isinstance(block_rows, int) or block_rows < 1:
             raise InputError(f"block_rows is {block_rows}: give a whole number, at least 1.")
-        self._threads = threads or usable_cores()
+        self.threads = threads or usable_cores()
         self._block_rows = block_rows
 
     def run(
@@ -61,8 +61,8 @@ class LocalEngine:
             return
         # Tasks that begin inside a row group cost the rows before them.
         apart = deadline is not None or any(task.apart for task in tasks) or not source.boundaries
-        bundles = shrinking_bundles(len(tasks), self._threads, 1 if apart else _MOST_TASKS)
-        threads = min(self._threads, len(bundles))
+        bundles = shrinking_bundles(len(tasks), self.threads, 1 if apart else _MOST_TASKS)
+        threads = min(self.threads, len(bundles))
         stop = threading.Event()
         waiting: SimpleQueue[int | None] = SimpleQueue()
         ended: SimpleQueue[Bundle] = SimpleQueue()

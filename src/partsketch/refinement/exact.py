@@ -8,13 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.engines.base import Engine
+from partsketch.engines.local import LocalEngine, usable_cores
 from partsketch.gathering import Gathered, gather
 from partsketch.partitions import Partitioning
+from partsketch.refinement.column_sketch import sketch_by_columns
 from partsketch.refinement.conditioners import DiagonalConditioner, TriangularConditioner
 from partsketch.refinement.iteration import PROBE_LEFT, Iterated, iterate
 from partsketch.refinement.passes import Products, Rows
 from partsketch.sketches.base import SketchSpecification
 from partsketch.solve import Alias, Solution
+from partsketch.sources.arrays import ArraySource
 from partsketch.sources.base import Source
 from partsketch.summarise import SummaryRequest
 
@@ -25,6 +28,9 @@ _DENSE_SKETCH, _SPARSE_SKETCH = 8, 4
 
 #: Non-zeros per row of the sketch that preconditions: fewer than for inference, since passes mend what it misses.
 _SPARSITY = 4
+
+#: Rows that are sketched apart from the others: a sketch is large, and so few should be added up.
+_SEGMENT_ROWS = 2**18
 
 #: Condition number beyond which a factor of all rows, which finds dependent columns, is the better judge.
 LARGEST_CONDITION = 1e13
@@ -93,13 +99,12 @@ class Refinement:
         return ((INTERCEPT,) if self._intercept else ()) + self._source.feature_names
 
     def _sketched(self, rows_per_column: int, start: FloatArray | None, aliased: tuple[Alias, ...]) -> Refined | None:
-        from partsketch.blas import triangular_factor
+        from partsketch.blas import triangular_inverse
+        from partsketch.tall_factor import tall_factor
 
         size = rows_per_column * self._columns
-        specification = SketchSpecification("sparse_sign", size, self._seed, _SPARSITY)
-        request = SummaryRequest(specification, self._partitioning, self._intercept)
-        gathered = gather(self._source, request, self._engine)
-        factor = triangular_factor(gathered.summaries[0].matrix)
+        sketch = self._sketch(SketchSpecification("sparse_sign", size, self._seed, _SPARSITY))
+        factor = tall_factor(sketch, usable_cores())
         conditioner = TriangularConditioner(np.asfortranarray(factor[: self._columns, : self._columns]))
         if not conditioner.condition <= LARGEST_CONDITION:
             return None
@@ -110,7 +115,7 @@ class Refinement:
             return None
         # The inverse of a sketched Gram matrix is too large by this factor on average.
         shrink = np.sqrt((size - self._columns - 1) / size)
-        inverse = conditioner.divide(np.eye(self._columns)) * shrink
+        inverse = triangular_inverse(conditioner.factor) * shrink
         solution = self._solution(refined, aliased, conditioner.condition, inverse)
         how = (
             f"a sparse sign sketch of {size} rows made the columns almost orthogonal, and {self._rows.passes} passes "
@@ -118,6 +123,18 @@ class Refinement:
             f"{100 / np.sqrt(2 * (size - self._columns)):.1f}%"
         )
         return Refined(solution, _as_gathered(refined.last), how)
+
+    def _sketch(self, specification: SketchSpecification) -> FloatArray:
+        """Return the sketch of all rows; columns are worked on apart from one another where they lie in memory."""
+        source, engine = self._source, self._engine
+        whole = self._partitioning.bounds == (0, source.row_count)
+        if isinstance(engine, LocalEngine) and isinstance(source, ArraySource) and source.has_rows_of_doubles and whole:
+            sketch = sketch_by_columns(source, self._intercept, specification, _SEGMENT_ROWS, engine.threads)
+            if np.isfinite(sketch).all():
+                return sketch
+        # Also tells which value is not finite.
+        request = SummaryRequest(specification, self._partitioning, self._intercept, segment_rows=_SEGMENT_ROWS)
+        return gather(source, request, engine).summaries[0].matrix
 
     def _solution(
         self,

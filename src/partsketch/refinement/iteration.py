@@ -26,7 +26,7 @@ _RUN_REDUCTION = 1e-7
 _LARGEST_RUNS = 8
 
 #: Part of the worst case of rounding, ε·condition·‖residual‖, that is usually reached.
-_USUAL_ROUNDING = 0.01
+_USUAL_ROUNDING = 0.02
 
 #: Part of a random probe that may be left when columns are independent: dependent ones leave about 1/√d of it.
 PROBE_LEFT = 1e-6

@@ -34,6 +34,12 @@ def _key(seed: int, purpose: str) -> tuple[np.uint64, np.uint64]:
     return derive_key(seed, purpose)
 
 
+def random_numbers(specification: SketchSpecification, stream: int) -> tuple[np.uint64, np.uint64, np.uint64]:
+    """Return key and stream of the random numbers of a sketch."""
+    assert specification.seed is not None
+    return (*_key(specification.seed, specification.kind), np.uint64(stream))
+
+
 class ScatterAccumulator(Accumulator):
     """Adds each row to a few rows of the sketch; the columns are held in the order [features, targets, 1]."""
 
@@ -41,14 +47,13 @@ class ScatterAccumulator(Accumulator):
 
     def __init__(self, specification: SketchSpecification, sparsity: int, stream: Stream, columns: Columns) -> None:
         assert specification.size is not None
-        assert specification.seed is not None
         self._columns = columns
         self._size, self._sparsity = specification.size, sparsity
         self._groups = -(-columns.width // LANES)
         # Several targets per row: one group of columns at a time, which stays in the cache; one target: row by row.
         self._strides = (LANES * self._size, LANES) if sparsity > 1 else (LANES, LANES * self._groups)
         self._total = aligned_zeros(self._groups * LANES * self._size)
-        self._random = (*_key(specification.seed, specification.kind), np.uint64(stream.number))
+        self._random = random_numbers(specification, stream.number)
 
     def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
         """Add a tile."""

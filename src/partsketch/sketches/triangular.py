@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from partsketch.blas import WIDEST_KERNEL, divide_by_triangular, gram, triangular_factor
+from partsketch.blas import WIDEST_KERNEL, divide_by_triangular, gram, triangular_factor, triangular_inverse
 from partsketch.column_kernels import gram_of_columns
 from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, Sketch, SketchSpecification, Stream
 
@@ -180,7 +180,7 @@ def _inflation(matrix: FloatArray, features: int) -> float:
     Infinity when the matrix is not positive definite.
     """
     try:
-        inverse_root = np.linalg.inv(np.linalg.cholesky(matrix))
+        inverse_root = triangular_inverse(np.asarray(np.linalg.cholesky(matrix), dtype=np.float64), lower=True)
     except np.linalg.LinAlgError:
         return float(np.inf)
     squares = inverse_root * inverse_root

@@ -44,6 +44,11 @@ class ArraySource:
         return bool(self.features.flags.c_contiguous)
 
     @property
+    def has_rows_of_doubles(self) -> bool:
+        """Whether they do, as float64."""
+        return bool(self.row_major and self.features.dtype == np.float64 and self.features.flags.aligned)
+
+    @property
     def has_weights(self) -> bool:
         """Whether blocks carry weights."""
         return self.weights is not None
