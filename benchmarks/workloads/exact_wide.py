@@ -31,10 +31,12 @@ def _case(name: str, problem: Problem) -> Case:
         ),
         make=make,
         load=problem.arrays,
-        load_small=lambda: problem.arrays().head(5000),
+        # Enough rows for the automatic choice to take the way it takes later.
+        load_small=lambda: problem.arrays().head(60 * problem.width),
         judge=partial(judge_fit, problem),
         main="ours",
         in_memory=True,
+        budget_seconds=20.0,
     )
 
 
