@@ -14,8 +14,16 @@ import numpy as np
 from numba import njit
 
 from partsketch.sketches.counter_random import _LOW, _32, _philox
-from partsketch.sketches.lanes import LANES, add_scaled, transform_2, transform_4, transform_16
-from partsketch.sketches.scattering import ask_ahead, place_dense
+from partsketch.sketches.lanes import (
+    AHEAD,
+    LANES,
+    add_scaled,
+    copy_groups,
+    fetch_all,
+    transform_2,
+    transform_4,
+    transform_16,
+)
 
 _ONE = np.uint64(1)
 
@@ -105,6 +113,7 @@ def add_dense(  # type: ignore[no-untyped-def]
     """Take dense rows at positions of the stream; `scales` are signs times square roots of weights."""
     flat = features.reshape(-1)
     rows, width = features.shape
+    given = targets.shape[1]
     begin = 0
     while begin < rows:
         first = _advance(total, kept, block, bits, stride, state, positions[begin])
@@ -114,8 +123,12 @@ def add_dense(  # type: ignore[no-untyped-def]
             count = (count + 1) >> 1
         for i in range(begin, begin + count):
             at = (first + i - begin) * stride
-            ask_ahead(flat, i, width)
-            place_dense(block, LANES, at, scales[i], flat, width, targets, i, intercept)
+            fetch_all(flat, i * width + AHEAD, width)
+            copy_groups(block, at, LANES, flat, i * width, width, scales[i])
+            for t in range(given):
+                block[at + width + t] = scales[i] * targets[i, t]
+            if intercept:
+                block[at + width + given] = scales[i]
         state[1] = first + count
         begin += count
 

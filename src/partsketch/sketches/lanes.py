@@ -18,11 +18,18 @@ from numba.extending import intrinsic
 #: Numbers in one operation: a register of 512 bits, a cache line.
 LANES = 8
 
+#: Numbers between the row worked on and what is asked for meanwhile: about as many as arrive in the time memory takes.
+AHEAD = 1280
+
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _NOTHING = ir.Constant(_VECTOR, ir.Undefined)
 _INTEGERS = ir.VectorType(ir.IntType(64), LANES)
 _MASK = ir.VectorType(ir.IntType(1), LANES)
 _COUNTING = ir.Constant(_INTEGERS, list(range(LANES)))
+
+
+def _index(number: int) -> Any:
+    return ir.Constant(ir.IntType(64), number)
 
 
 def _pointer(context: Any, builder: Any, signature: Any, args: Sequence[Any], which: int) -> Any:
@@ -112,6 +119,50 @@ def fetch(typingctx, values, at):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def fetch_all(typingctx, values, at, count):  # type: ignore[no-untyped-def]
+    """Ask for values[at : at + count], which may lie beyond the end."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        with cgutils.for_range(builder, builder.lshr(builder.add(args[2], _index(LANES - 1)), _index(3))) as loop:
+            ask_for(builder, data, builder.add(args[1], builder.shl(loop.index, _index(3))))
+        return context.get_dummy_value()
+
+    return types.void(values, types.intp, types.intp), generate
+
+
+@intrinsic
+def copy_groups(typingctx, out, at, apart, values, start, count, scale):  # type: ignore[no-untyped-def]
+    """Write scale · values[start : start + count], eight numbers at a time, to out at `at`, `at + apart` and so on.
+
+    An operation and not a function: a call for every row would count references to the arrays, which takes longer.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        place, data = (context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 3))
+        factor = spread(builder, args[6])
+
+        def addresses(block: Any) -> tuple[Any, Any]:
+            source = builder.add(args[4], builder.shl(block, _index(3)))
+            target = builder.add(args[1], builder.mul(block, args[2]))
+            return lanes_from(builder, data, source), lanes_from(builder, place, target)
+
+        blocks = builder.lshr(args[5], _index(3))
+        with cgutils.for_range(builder, blocks) as loop:
+            source, target = addresses(loop.index)
+            builder.store(builder.fmul(load_lanes(builder, source), factor), target, align=8)
+        rest = builder.and_(args[5], _index(LANES - 1))
+        with builder.if_then(builder.icmp_signed(">", rest, _index(0))):
+            mask = first_lanes(builder, rest)
+            source, target = addresses(blocks)
+            masked_store(builder, builder.fmul(masked_load(builder, source, mask), factor), target, mask)
+        return context.get_dummy_value()
+
+    integer = types.intp
+    return types.void(out, integer, integer, values, integer, integer, types.float64), generate
+
+
+@intrinsic
 def add_scaled_first(typingctx, out, at, values, start, scale, count):  # type: ignore[no-untyped-def]
     """Do as `add_scaled` with the first `count` of the eight numbers; memory beyond them is not touched."""
 
@@ -125,34 +176,6 @@ def add_scaled_first(typingctx, out, at, values, start, scale, count):  # type: 
         return context.get_dummy_value()
 
     return types.void(out, types.intp, values, types.intp, types.float64, types.intp), generate
-
-
-@intrinsic
-def copy_scaled_first(typingctx, out, at, values, start, scale, count):  # type: ignore[no-untyped-def]
-    """Do as `copy_scaled` with the first `count` of the eight numbers; memory beyond them is not touched."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
-        mask = first_lanes(builder, args[5])
-        values = masked_load(builder, _pointer(context, builder, signature, args, 2), mask)
-        place = _pointer(context, builder, signature, args, 0)
-        masked_store(builder, builder.fmul(values, spread(builder, args[4])), place, mask)
-        return context.get_dummy_value()
-
-    return types.void(out, types.intp, values, types.intp, types.float64, types.intp), generate
-
-
-@intrinsic
-def copy_scaled(typingctx, out, at, values, start, scale):  # type: ignore[no-untyped-def]
-    """Write scale · values[start : start + 8] to out[at : at + 8], both flat."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
-        product = builder.fmul(
-            load_lanes(builder, _pointer(context, builder, signature, args, 2)), spread(builder, args[4])
-        )
-        builder.store(product, _pointer(context, builder, signature, args, 0), align=8)
-        return context.get_dummy_value()
-
-    return _signature(out, values), generate
 
 
 @intrinsic

@@ -16,8 +16,7 @@ from numba.core import cgutils
 from numba.extending import get_cython_function_address, intrinsic
 
 from partsketch.sketches.counter_random import _fill_normals
-from partsketch.sketches.lanes import LANES, copy_scaled, copy_scaled_first
-from partsketch.sketches.scattering import ask_ahead
+from partsketch.sketches.lanes import AHEAD, LANES, copy_groups, fetch_all
 
 
 def _compiled(function: Any) -> Any:
@@ -75,18 +74,14 @@ def add_dense_rows(work, filled, row_numbers, features, targets, roots, intercep
     """Keep rows [1 features targets] and multiply them whenever there is no more room; return how many stay kept."""
     width, kept, kept_rows = work[7], work[10], work[11]
     columns = features.shape[1]
-    whole = columns >> 3 << 3
     flat = features.reshape(-1)
     for i in range(row_numbers.shape[0]):
-        ask_ahead(flat, i, columns)
+        fetch_all(flat, i * columns + AHEAD, columns)
         start = filled * width + intercept
         root = roots[i] if roots.size else 1.0
         if intercept:
             kept[start - 1] = root
-        for j in range(0, whole, LANES):
-            copy_scaled(kept, start + j, flat, i * columns + j, root)
-        if whole < columns:
-            copy_scaled_first(kept, start + whole, flat, i * columns + whole, root, columns - whole)
+        copy_groups(kept, start, LANES, flat, i * columns, columns, root)
         for j in range(targets.shape[1]):
             kept[start + columns + j] = root * targets[i, j]
         kept_rows[filled] = row_numbers[i]

@@ -18,20 +18,18 @@ from numba import njit
 
 from partsketch.sketches.counter_random import _LOW, _32, _philox
 from partsketch.sketches.lanes import (
+    AHEAD,
     LANES,
     add_scaled,
     add_scaled_first,
     add_to_each,
-    copy_scaled,
-    copy_scaled_first,
+    copy_groups,
     fetch,
+    fetch_all,
 )
 
 #: Rows worked on at a time: their copy stays in the second-level cache.
 CHUNK_ROWS = 256
-
-#: Numbers between the row worked on and what is asked for meanwhile: about as many as arrive in the time memory takes.
-AHEAD = 1280
 
 _ONE = np.uint64(1)
 
@@ -39,11 +37,6 @@ _ONE = np.uint64(1)
 # Division by zero must not be checked for: the check is a branch, and a branch stops vectorisation.
 def _compiled(function: Any) -> Any:
     return njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
-# Called once per row: passing arrays to a function costs more than the function does.
-def _within(function: Any) -> Any:
-    return njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
 
 
 @_compiled
@@ -119,31 +112,6 @@ def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type
                 targets[j, i] = last if targets[earlier, i] == targets[j, i] else targets[j, i]
 
 
-@_within
-def ask_ahead(flat, i, width):  # type: ignore[no-untyped-def]
-    """Ask memory for numbers that follow a little later, while row i is worked on."""
-    start = i * width + AHEAD
-    for c in range(0, width, LANES):
-        fetch(flat, start + c)
-
-
-@_within
-def place_dense(out, group, at, scale, flat, width, targets, i, intercept):  # type: ignore[no-untyped-def]
-    """Write scale · [features, targets, 1] of row i, the features being flat, to the row of `out` that starts there."""
-    whole = width >> 3
-    start = i * width
-    for b in range(whole):
-        copy_scaled(out, at + b * group, flat, start + b * LANES, scale)
-    if width & 7:
-        copy_scaled_first(out, at + whole * group, flat, start + whole * LANES, scale, width & 7)
-    c = width
-    for t in range(targets.shape[1]):
-        out[at + (c >> 3) * group + (c & 7)] = scale * targets[i, t]
-        c += 1
-    if intercept:
-        out[at + (c >> 3) * group + (c & 7)] = scale
-
-
 @_compiled
 def place_tile(out, group, row, tile, begin, count, intercept, width):  # type: ignore[no-untyped-def]
     """Write rows of a tile, held as its columns [1, features, targets], in the order [features, targets, 1]."""
@@ -175,6 +143,7 @@ def scatter_dense(  # type: ignore[no-untyped-def]
 ):
     """Add the sketch of dense rows held one after another; `roots` are square roots of weights, or empty."""
     rows, width = features.shape
+    given = targets.shape[1]
     flat = features.reshape(-1)
     few = min(CHUNK_ROWS, rows)
     chunk_group = (few + 1) * LANES
@@ -187,7 +156,13 @@ def scatter_dense(  # type: ignore[no-untyped-def]
         draw_targets(key0, key1, stream, row_numbers[begin : begin + count], size, places, signs)
         for i in range(count):
             scale = roots[begin + i] if weighted else 1.0
-            place_dense(chunk, chunk_group, i * LANES, scale, flat, width, targets, begin + i, intercept)
+            copy_groups(chunk, i * LANES, chunk_group, flat, (begin + i) * width, width, scale)
+            for t in range(given):
+                c = width + t
+                chunk[(c >> 3) * chunk_group + i * LANES + (c & 7)] = scale * targets[begin + i, t]
+            if intercept:
+                c = width + given
+                chunk[(c >> 3) * chunk_group + i * LANES + (c & 7)] = scale
         after = (begin + count) * width
         _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, flat, after)
 
@@ -211,7 +186,7 @@ def scatter_dense_once(  # type: ignore[no-untyped-def]
             if weighted:
                 sign *= roots[begin + i]
             start = (begin + i) * width
-            ask_ahead(flat, begin + i, width)
+            fetch_all(flat, start + AHEAD, width)
             for b in range(whole):
                 add_scaled(out, at + b * LANES, flat, start + b * LANES, sign)
             if width & 7:
