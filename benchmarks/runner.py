@@ -39,19 +39,27 @@ def run(names: Sequence[str], repeats: int, quick: bool, command: str) -> None:
     for name in names or list(WORKLOADS):
         workload = WORKLOADS[name]
         load_before = os.getloadavg()[0]
-        cases = {case.name: _run_case(workload, case, repeats, quick) for case in workload.cases(quick)}
-        result = {
-            "workload": name,
-            "quick": quick,
-            "repeats": repeats,
-            "command": command,
-            "load_before_and_after": [round(load_before, 2), round(os.getloadavg()[0], 2)],
-            **environment(),
-            "cases": cases,
-        }
-        folder = results_folder(quick)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+        cases: dict[str, Any] = {}
+        for case in workload.cases(quick):
+            cases[case.name] = _run_case(workload, case, repeats, quick)
+            result = {
+                "workload": name,
+                "quick": quick,
+                "repeats": repeats,
+                "command": command,
+                "load_before_and_after": [round(load_before, 2), round(os.getloadavg()[0], 2)],
+                **environment(),
+                "cases": cases,
+            }
+            # After every case: a long run that is broken off has not been in vain.
+            _save(result, results_folder(quick) / f"{name}.json")
+
+
+def _save(result: dict[str, Any], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(result, indent=1) + "\n")
+    unfinished.rename(path)
 
 
 def environment() -> dict[str, Any]:
