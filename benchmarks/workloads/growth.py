@@ -14,7 +14,7 @@ from benchmarks.workloads.judging import judge_fit
 ROWS = (62_500, 125_000, 250_000, 500_000, 1_000_000)
 COLUMNS = (8, 16, 32, 64, 128, 256, 512)
 PARTITIONS = (1, 4, 16, 64)
-SKETCH_ROWS = (56, 112, 224, 448, 896)
+SKETCH_ROWS = (60, 120, 240, 480, 960)
 KINDS = ("gaussian", "srht", "sparse_sign", "count_sketch")
 
 
