@@ -77,13 +77,15 @@ def arrays_case(name: str, problem: Problem, more: tuple[Contestant, ...] = ()) 
 def _cases(quick: bool) -> tuple[Case, ...]:
     fewer = 10 if quick else 1
     more = () if quick else more_contestants()
-    return (
-        arrays_case("d8", Problem(1_000_000 // fewer, 8), more),
-        arrays_case("d54", Problem(1_000_000 // fewer, 54), more),
-        arrays_case("d200", Problem(400_000 // fewer, 200), more),
-        arrays_case("d1000", Problem(100_000 // fewer, 1000), more),
-        arrays_case("ill", Problem(1_000_000 // fewer, 54, 1e8), more),
-    )
+    problems = {
+        "d8": Problem(1_000_000 // fewer, 8),
+        "d54": Problem(1_000_000 // fewer, 54),
+        "d200": Problem(400_000 // fewer, 200),
+        "d1000": Problem(100_000 // fewer, 1000),
+        "ill": Problem(1_000_000 // fewer, 54, 1e8),
+    }
+    names = ("d8", "d54", "ill") if quick else tuple(problems)
+    return tuple(arrays_case(name, problems[name], more) for name in names)
 
 
 def _times(rival: str, figures: Figures) -> float:

@@ -15,8 +15,10 @@ _KINDS = {"srht": "SRHT", "sparse_sign": "sparse sign, s = 8", "count_sketch": "
 
 
 def _cases(quick: bool) -> tuple[Case, ...]:
+    if quick:
+        return (_case(Problem(2**15, 54)),)
     rows = {54: 2**20, 200: 2**18, 8: 2**20}
-    return tuple(_case(Problem(2**15 if quick else count, width)) for width, count in rows.items())
+    return tuple(_case(Problem(count, width)) for width, count in rows.items())
 
 
 def _case(problem: Problem) -> Case:

@@ -22,10 +22,10 @@ _BUDGETS = {56: 8.0, 216: 35.0}
 
 def _cases(quick: bool) -> tuple[Case, ...]:
     problem = Problem(100_000 if quick else 1_000_000, 54)
-    return tuple(_case(problem, size, _BUDGETS[size] / (10 if quick else 1)) for size in _SIZES)
+    return tuple(_case(problem, size) for size in _SIZES)
 
 
-def _case(problem: Problem, size: int, budget_seconds: float) -> Case:
+def _case(problem: Problem, size: int) -> Case:
     def judge(answer: FloatArray) -> dict[str, float]:
         # With X = Q R a valid sketch keeps the sum of squares of Q on average: a check, not a contest.
         if not answer.size:
@@ -72,7 +72,7 @@ def _case(problem: Problem, size: int, budget_seconds: float) -> Case:
         judge=judge,
         main="ours-bare",
         in_memory=True,
-        budget_seconds=budget_seconds,
+        budget_seconds=_BUDGETS[size],
     )
 
 
