@@ -123,6 +123,10 @@ def _targets(results: Mapping[str, Any]) -> str:
     lines = ["", "| target | measured | |", "|---|---:|---|"]
     for name, result in results.items():
         for target in WORKLOADS[name].targets:
+            if target.case not in result["cases"]:
+                # A quick run, or one that was broken off.
+                lines.append(_row([target.sentence, "", "not measured"]))
+                continue
             figures = result["cases"][target.case]["contestants"]
             try:
                 measured = target.form.format(target.measured(figures))
