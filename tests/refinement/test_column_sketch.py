@@ -12,10 +12,10 @@ from partsketch.engines.local import LocalEngine
 from partsketch.gathering import gather
 from partsketch.partitions import single_partition
 from partsketch.refinement.column_sketch import sketch_by_columns
+from partsketch.refinement.tall_factor import tall_factor
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources.arrays import ArraySource, array_source
 from partsketch.summarise import SummaryRequest
-from partsketch.tall_factor import tall_factor
 
 
 @settings(max_examples=60, deadline=None)

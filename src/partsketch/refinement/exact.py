@@ -100,7 +100,7 @@ class Refinement:
 
     def _sketched(self, rows_per_column: int, start: FloatArray | None, aliased: tuple[Alias, ...]) -> Refined | None:
         from partsketch.blas import triangular_inverse
-        from partsketch.tall_factor import tall_factor
+        from partsketch.refinement.tall_factor import tall_factor
 
         size = rows_per_column * self._columns
         sketch = self._sketch(SketchSpecification("sparse_sign", size, self._seed, _SPARSITY))
