@@ -25,6 +25,8 @@ def shown_loss(page: Any, row: int) -> float:
 
 
 def ready(page: Any) -> None:
+    """Wait until the page shows the answer to the sizes it was asked last."""
+    page.locator("#answers[aria-busy=false]").wait_for()
     page.locator("#figure-k svg").wait_for()
 
 
@@ -36,7 +38,7 @@ def test_sliders_move_numbers_curves_command_and_address(browser: Any, server: E
         slider.focus()
         for _ in range(3):
             page.keyboard.press("PageUp")
-        page.wait_for_load_state("networkidle")
+        ready(page)
         state = state_of(page)
         assert state.k > State().k
         expected = theory.expected_whole_excess_loss(state.n, state.d, state.m, state.k, state.variance)

@@ -96,6 +96,8 @@
     }
     const number = ++asked;
     const words = query();
+    // Numbers of the sizes before stay on the page until the answer comes: say so to those who cannot see it change.
+    byId("answers").setAttribute("aria-busy", "true");
     history.replaceState(null, "", `?${words}`);
     let told;
     try {
@@ -104,7 +106,9 @@
     } catch {
       told = { error: "partsketch explore is no longer running: start it again." };
     }
-    if (number === asked) show(told);
+    if (number !== asked) return;
+    show(told);
+    byId("answers").setAttribute("aria-busy", "false");
   }
 
   for (const slider of sliders) {
