@@ -28,7 +28,8 @@ _MASK = ir.VectorType(ir.IntType(1), LANES)
 _COUNTING = ir.Constant(_INTEGERS, list(range(LANES)))
 
 
-def _index(number: int) -> Any:
+def index_of(number: int) -> Any:
+    """Return a constant index."""
     return ir.Constant(ir.IntType(64), number)
 
 
@@ -104,7 +105,7 @@ def add_scaled(typingctx, out, at, values, start, scale):  # type: ignore[no-unt
         builder.store(builder.fadd(load_lanes(builder, place), product), place, align=8)
         return context.get_dummy_value()
 
-    return _signature(out, values), generate
+    return types.void(out, types.intp, values, types.intp, types.float64), generate
 
 
 @intrinsic
@@ -124,8 +125,8 @@ def fetch_all(typingctx, values, at, count):  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        with cgutils.for_range(builder, builder.lshr(builder.add(args[2], _index(LANES - 1)), _index(3))) as loop:
-            ask_for(builder, data, builder.add(args[1], builder.shl(loop.index, _index(3))))
+        with cgutils.for_range(builder, builder.lshr(builder.add(args[2], index_of(LANES - 1)), index_of(3))) as loop:
+            ask_for(builder, data, builder.add(args[1], builder.shl(loop.index, index_of(3))))
         return context.get_dummy_value()
 
     return types.void(values, types.intp, types.intp), generate
@@ -143,16 +144,16 @@ def copy_groups(typingctx, out, at, apart, values, start, count, scale):  # type
         factor = spread(builder, args[6])
 
         def addresses(block: Any) -> tuple[Any, Any]:
-            source = builder.add(args[4], builder.shl(block, _index(3)))
+            source = builder.add(args[4], builder.shl(block, index_of(3)))
             target = builder.add(args[1], builder.mul(block, args[2]))
             return lanes_from(builder, data, source), lanes_from(builder, place, target)
 
-        blocks = builder.lshr(args[5], _index(3))
+        blocks = builder.lshr(args[5], index_of(3))
         with cgutils.for_range(builder, blocks) as loop:
             source, target = addresses(loop.index)
             builder.store(builder.fmul(load_lanes(builder, source), factor), target, align=8)
-        rest = builder.and_(args[5], _index(LANES - 1))
-        with builder.if_then(builder.icmp_signed(">", rest, _index(0))):
+        rest = builder.and_(args[5], index_of(LANES - 1))
+        with builder.if_then(builder.icmp_signed(">", rest, index_of(0))):
             mask = first_lanes(builder, rest)
             source, target = addresses(blocks)
             masked_store(builder, builder.fmul(masked_load(builder, source, mask), factor), target, mask)
@@ -176,36 +177,6 @@ def add_scaled_first(typingctx, out, at, values, start, scale, count):  # type: 
         return context.get_dummy_value()
 
     return types.void(out, types.intp, values, types.intp, types.float64, types.intp), generate
-
-
-@intrinsic
-def add_to_each(typingctx, out, base, unit, places, first, step, signs, count, values, start):  # type: ignore[no-untyped-def]
-    """Add signs[e] · values[start : start + 8] to out at base + unit · places[e] for count entries e = first, step on.
-
-    The eight values stay in their register; a loop over `add_scaled` would read them again every time.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
-        out_array, place_array, sign_array, value_array = (
-            context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 3, 6, 8)
-        )
-
-        row = load_lanes(builder, lanes_from(builder, value_array.data, args[9]))
-        with cgutils.for_range(builder, args[7]) as loop:
-            entry = builder.add(args[4], builder.mul(loop.index, args[5]))
-            place = builder.load(builder.gep(place_array.data, [entry]))
-            sign = builder.load(builder.gep(sign_array.data, [entry]))
-            target = lanes_from(builder, out_array.data, builder.add(args[1], builder.mul(place, args[2])))
-            total = builder.fadd(load_lanes(builder, target), builder.fmul(row, spread(builder, sign)))
-            builder.store(total, target, align=8)
-        return context.get_dummy_value()
-
-    integer = types.intp
-    return types.void(out, integer, integer, places, integer, integer, signs, integer, values, integer), generate
-
-
-def _signature(out: Any, values: Any) -> Any:
-    return types.void(out, types.intp, values, types.intp, types.float64)
 
 
 def _butterflies(builder: Any, values: list[Any]) -> list[Any]:

@@ -17,16 +17,8 @@ import numpy as np
 from numba import njit
 
 from partsketch.sketches.counter_random import _LOW, _32, _philox
-from partsketch.sketches.lanes import (
-    AHEAD,
-    LANES,
-    add_scaled,
-    add_scaled_first,
-    add_to_each,
-    copy_groups,
-    fetch,
-    fetch_all,
-)
+from partsketch.sketches.lanes import AHEAD, LANES, add_scaled, add_scaled_first, copy_groups, fetch, fetch_all
+from partsketch.sketches.scatter_lanes import add_to_each, add_to_eight, transpose_eight
 
 #: Rows worked on at a time: their copy stays in the second-level cache.
 CHUNK_ROWS = 256
@@ -130,11 +122,31 @@ def _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, 
     """
     sparsity, step = places.shape
     flat_places, flat_signs = places.reshape(-1), signs.reshape(-1)
+    # With a single group of columns listing takes longer than it saves.
+    if sparsity == LANES and row == LANES and groups > 1 and group < 2**32:
+        _scatter_eight(out, group, groups, chunk, chunk_group, flat_places, flat_signs, step, count, after, start_after)
+        return
     for b in range(groups):
         for i in range(count):
             fetch(after, start_after + (b * count + i) * LANES)
             start = b * chunk_group + i * LANES
             add_to_each(out, b * group, row, flat_places, i, step, flat_signs, sparsity, chunk, start)
+
+
+@_compiled
+def _scatter_eight(out, group, groups, chunk, chunk_group, places, signs, step, count, after, start_after):  # type: ignore[no-untyped-def]
+    """Do the work of `_scatter` with eight targets per row, listed row by row."""
+    listed, listed_signs = np.empty(LANES * step, np.uint32), np.empty(LANES * step)
+    for i in range(0, count, LANES):
+        transpose_eight(listed, LANES * i, places, i, step)
+        transpose_eight(listed_signs, LANES * i, signs, i, step)
+    for e in range(LANES * count):
+        listed[e] *= LANES
+    for b in range(groups):
+        for i in range(count):
+            fetch(after, start_after + (b * count + i) * LANES)
+            start = b * chunk_group + i * LANES
+            add_to_eight(out, b * group, listed, listed_signs, i * LANES, chunk, start)
 
 
 @_compiled
