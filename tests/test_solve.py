@@ -162,3 +162,43 @@ def test_rounding_that_came_before_raises_the_tolerance() -> None:
     matrix = np.column_stack([features, generator.normal(size=20)])
     assert solve_least_squares(matrix, names(2)).rank == 2
     assert solve_least_squares(matrix, names(2), extra_rounding=1e-8).rank == 1
+
+
+@pytest.mark.parametrize("rows", [120, 121, 500])
+@pytest.mark.parametrize("condition", [10.0, 1e9])
+def test_many_columns_of_full_rank_are_solved_by_their_triangle(rows: int, condition: float) -> None:
+    """Without singular vectors: coefficients, residual sums, condition and inverse are those that they would give."""
+    generator = np.random.default_rng(rows)
+    width = 120
+    rotation = np.linalg.qr(generator.normal(size=(width, width)))[0] * np.geomspace(1.0, 1.0 / condition, width)
+    features = generator.normal(size=(rows, width)) @ rotation.T
+    values = generator.normal(size=(rows, 2))
+    solution = solve_least_squares(np.column_stack([features, values]), names(width), 2)
+    norms = np.linalg.norm(features, axis=0)
+    singular = np.linalg.svd(features / norms, compute_uv=False)
+    assert solution.rank == width
+    assert solution.aliased == ()
+    assert solution.condition == pytest.approx(singular[0] / singular[-1], rel=1e-3)
+    expected = np.linalg.lstsq(features / norms, values, rcond=None)[0] / norms[:, None]
+    # Two stable solvers differ by rounding times the condition number (of a square matrix up to 10¹¹ and more).
+    error = np.linalg.norm(solution.coefficients - expected) / np.linalg.norm(expected)
+    assert error < 1e-13 * solution.condition
+    residuals = ((values - features @ expected) ** 2).sum(axis=0)
+    rounding = 1e-15 * solution.condition * float((values**2).sum())
+    np.testing.assert_allclose(solution.residual_sums, residuals, rtol=0, atol=rounding)
+    inverse = np.linalg.inv((features / norms).T @ (features / norms)) / np.outer(norms, norms)
+    if condition == 10.0:
+        found = solution.inverse_root @ solution.inverse_root.T
+        np.testing.assert_allclose(found, inverse, rtol=0, atol=1e-6 * np.abs(inverse).max())
+
+
+def test_many_columns_of_which_one_is_a_sum_are_still_found_out() -> None:
+    generator = np.random.default_rng(3)
+    features = generator.normal(size=(400, 150))
+    features[:, 100] = features[:, 3] + features[:, 7]
+    values = generator.normal(size=400)
+    solution = solve_least_squares(np.column_stack([features, values]), names(150))
+    assert solution.rank == 149
+    assert [(alias.column, alias.others) for alias in solution.aliased] == [("c100", ("c3", "c7"))]
+    expected = np.linalg.lstsq(features, values, rcond=None)[0]
+    np.testing.assert_allclose(solution.coefficients[:, 0], expected, rtol=0, atol=1e-12)

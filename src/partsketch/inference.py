@@ -126,7 +126,7 @@ def infer(
         if combination.solutions[0].total_sums is not None
         else None
         if noise is None
-        else _r_squared(method, summaries, features, target, free_columns, noise),
+        else _r_squared(method, summaries, combination, regression, number, noise),
         is_estimated=estimated,
         reason=reason,
     )
@@ -181,9 +181,15 @@ def _known_r_squared(combination: Combination, number: int) -> float | None:
 
 
 def _r_squared(
-    method: str, summaries: Sequence[Summary], features: tuple[str, ...], target: str, free_columns: int, noise: float
+    method: str,
+    summaries: Sequence[Summary],
+    combination: Combination,
+    regression: Regression,
+    number: int,
+    noise: float,
 ) -> float | None:
     """Return 1 − ℓ/(total sum of squares), both exact or both estimated from the sketches without bias."""
+    features, target, free_columns = regression.features, regression.targets[number], regression.free_columns
     total = _residual_sum(summaries, features[:free_columns], target)
     if METHODS[method].sketched:
         # Sketches of the whole are k looks at the same rows: their mean counts the rows once.
@@ -192,6 +198,8 @@ def _r_squared(
         total *= size / (size - free_columns) / looks
         rows = sum(summary.row_count for summary in summaries) / looks
         loss = noise * (rows - len(features))
+    elif method == "exact":
+        loss = float(combination.solutions[0].residual_sums[number])
     else:
         loss = _residual_sum(summaries, features, target)
     return 1.0 - loss / total if total > 0 else None

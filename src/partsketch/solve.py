@@ -7,7 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.blas import triangular_inverse
+
 FloatArray = NDArray[np.float64]
+
+#: From here on a solution is worth looking for without singular vectors first.
+_MANY_COLUMNS = 100
 
 
 @dataclass(frozen=True)
@@ -88,9 +93,13 @@ def solve_least_squares(
     norms = np.linalg.norm(features, axis=0)
     scale = np.where(norms > 0, norms, 1.0)
     scaled = features / scale
+    tolerance = max(matrix.shape) * np.finfo(np.float64).eps + extra_rounding
+    if width >= _MANY_COLUMNS and matrix.shape[0] >= width:
+        solution = _solve_at_full_rank(scaled, targets, scale, tolerance)
+        if solution is not None:
+            return solution
     left, values, right = np.linalg.svd(scaled, full_matrices=False)
     largest = float(values[0]) if values.size else 0.0
-    tolerance = max(matrix.shape) * np.finfo(np.float64).eps + extra_rounding
     rank = int(np.count_nonzero(values > tolerance * largest))
     kept = right[:rank].T / scale[:, None]
     inverse_root = kept / values[:rank]
@@ -115,6 +124,35 @@ def solve_least_squares(
         tolerance=tolerance,
         aliased=aliased,
         inverse_root=inverse_root,
+    )
+
+
+def _solve_at_full_rank(
+    scaled: FloatArray, targets: FloatArray, scale: FloatArray, tolerance: float
+) -> Solution | None:
+    """Solve by a triangular factor, or return None where the rank is not full.
+
+    Singular values tell the rank; their vectors, which take most of the time, are of use only where it is not full.
+    """
+    from scipy.linalg import solve_triangular
+
+    width = scaled.shape[1]
+    factor = np.hstack([scaled, targets])
+    if np.tril(factor, -1).any():
+        factor = np.asarray(np.linalg.qr(factor, mode="r"))
+    root = factor[:width, :width]
+    values = np.linalg.svd(root, compute_uv=False)
+    if not values[-1] > tolerance * values[0]:
+        return None
+    residuals = factor[width:, width:]
+    return Solution(
+        coefficients=solve_triangular(root, factor[:width, width:]) / scale[:, None],
+        residual_sums=np.einsum("ij,ij->j", residuals, residuals),
+        rank=width,
+        condition=float(values[0] / values[-1]),
+        tolerance=tolerance,
+        aliased=(),
+        inverse_root=triangular_inverse(root) / scale[:, None],
     )
 
 

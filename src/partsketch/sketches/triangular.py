@@ -13,8 +13,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from partsketch.blas import WIDEST_KERNEL, divide_by_triangular, gram, triangular_factor, triangular_inverse
+from partsketch.blas import (
+    WIDEST_KERNEL,
+    divide_by_triangular,
+    gram,
+    triangular_factor,
+    triangular_inverse,
+    with_positive_diagonal,
+)
 from partsketch.column_kernels import gram_of_columns
+from partsketch.lapack import joined_triangles
 from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, Sketch, SketchSpecification, Stream
 
 #: Largest variance inflation factor (times growth of a column) of a feature at which the plain Gram matrix is trusted.
@@ -33,6 +41,9 @@ _LIFT = 1e-9
 
 #: Columns of a smaller norm have squares that lose digits by underflow: not for the plain Gram matrix.
 _SMALLEST_NORM = 1e-140
+
+#: From here on knowing that factors are triangles saves more than calling for it costs.
+_MANY_COLUMNS = 64
 
 #: Divisor of a column that has been zero so far; a first non-zero entry then looks huge and takes the Householder way.
 _ZERO_COLUMN_DIVISOR = 1e-100
@@ -110,9 +121,13 @@ class TriangularAccumulator(Accumulator):
         if self._gram is None or self._scale is None:
             self._set_factor(np.zeros((self._width, self._width)))
             return
-        upper = np.linalg.cholesky(self._gram).T
-        self._set_factor(np.ascontiguousarray(upper / self._scale))
+        self._set_factor(self._plain_factor())
         self._gram = None
+
+    def _plain_factor(self) -> FloatArray:
+        assert self._gram is not None
+        assert self._scale is not None
+        return np.ascontiguousarray(np.linalg.cholesky(self._gram).T / self._scale)
 
     def _set_factor(self, factor: FloatArray) -> None:
         norms = np.linalg.norm(factor, axis=0)
@@ -167,6 +182,8 @@ class TriangularAccumulator(Accumulator):
 
     def finish(self) -> FloatArray:
         """Return R with RᵀR = AᵀA and a diagonal that is not negative."""
+        if self._gram is not None and self._factor is None:
+            return self._plain_factor()
         if self._factor is None:
             self._leave_plain()
         self._fold_pending()
@@ -206,4 +223,11 @@ class TriangularSketch(Sketch):
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Factor the two factors again."""
-        return triangular_factor(first, second)
+        if first.shape[1] < _MANY_COLUMNS or not (_is_triangle(first) and _is_triangle(second)):
+            return triangular_factor(first, second)
+        return with_positive_diagonal(joined_triangles(first, second))
+
+
+def _is_triangle(matrix: FloatArray) -> bool:
+    """Tell whether a factor is the square upper triangle that it should be: files of others may hold anything."""
+    return matrix.shape[0] == matrix.shape[1] and not np.tril(matrix, -1).any()

@@ -1,0 +1,54 @@
+"""Routines of LAPACK that NumPy does not offer, reached through their C addresses.
+
+SciPy's own wrappers hold the interpreter lock while they work, and worker threads would wait for one another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+#: Columns that a factorisation takes at a time.
+PANEL = 64
+
+
+@cache
+def _routine(name: str, arguments: int) -> Callable[..., None]:
+    from numba.extending import get_cython_function_address
+
+    signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)
+    return signature(get_cython_function_address("scipy.linalg.cython_lapack", name))
+
+
+def call(name: str, *arguments: int | FloatArray | ctypes.c_void_p) -> None:
+    """Call a routine of LAPACK, which takes the addresses of everything; the last argument it adds tells of errors."""
+    kept = [ctypes.c_int(value) if isinstance(value, int) else value for value in (*arguments, 0)]
+    places = [
+        value.ctypes.data if isinstance(value, np.ndarray) else value if isinstance(value, ctypes.c_void_p)
+        else ctypes.addressof(value)
+        for value in kept
+    ]  # fmt: skip
+    _routine(name, len(places))(*places)
+    failed = kept[-1]
+    assert isinstance(failed, ctypes.c_int)
+    if failed.value:
+        raise ValueError(f"{name} refuses argument {-failed.value}")
+
+
+def joined_triangles(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return the upper triangular R with RᵀR = R₁ᵀR₁ + R₂ᵀR₂ for two upper triangles, signs of its rows as they come.
+
+    A third of the work of factoring the stacked triangles as if they were full.
+    """
+    width = first.shape[1]
+    upper, below = np.array(first, order="F"), np.array(second, order="F")
+    panel = min(PANEL, width)
+    room, work = np.empty((2, panel * width))
+    call("dtpqrt", width, width, width, panel, upper, width, below, width, room, panel, work)
+    return upper
