@@ -16,9 +16,9 @@ from partsketch.engines.local import LocalEngine
 from partsketch.gathering import gather, guided
 from partsketch.paper.data_sets import TITLES, load
 from partsketch.partitions import single_partition
+from partsketch.pieces import SummaryRequest
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.arrays import array_source
-from partsketch.summarise import SummaryRequest
 
 PAGE = Path(__file__).parent.parent / "docs" / "sketches.md"
 BEGIN, END = "<!-- begin generated: predictions -->", "<!-- end generated: predictions -->"

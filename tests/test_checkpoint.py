@@ -20,9 +20,9 @@ import partsketch as ps
 from partsketch import InputError, LocalEngine, SketchedRegression
 from partsketch.checkpoint import open_checkpoint
 from partsketch.engines.base import TaskOutcome
+from partsketch.pieces import SEGMENT_ROWS, Piece, SummaryRequest, Task, TaskResult
 from partsketch.sources.base import Source
 from partsketch.sources.identity import data_identity
-from partsketch.summarise import SEGMENT_ROWS, Piece, SummaryRequest, Task, TaskResult
 from partsketch.task_file import from_bytes, to_bytes
 from tests import damage
 from tests.damage import write_files

@@ -16,9 +16,9 @@ from partsketch import InputError, LocalEngine, PartsketchWarning, SketchedRegre
 from partsketch.engines.base import TaskOutcome
 from partsketch.fitting import fit_source
 from partsketch.options import FitOptions
+from partsketch.pieces import SEGMENT_ROWS, SummaryRequest, Task
 from partsketch.sources.arrays import ArraySource, array_source
 from partsketch.sources.base import DenseBlock, Source
-from partsketch.summarise import SEGMENT_ROWS, SummaryRequest, Task
 
 ROWS, PARTITIONS = 8000, 8
 SIZE = ROWS // PARTITIONS

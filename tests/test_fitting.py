@@ -15,8 +15,8 @@ import partsketch as ps
 from partsketch import Model, PartsketchWarning, SketchedRegression
 from partsketch.gathering import make_tasks
 from partsketch.partitions import order_partitions
+from partsketch.pieces import SEGMENT_ROWS
 from partsketch.sources.base import FilePart
-from partsketch.summarise import SEGMENT_ROWS
 from tests.fits import METHODS, data
 
 

@@ -15,11 +15,12 @@ from partsketch import InputError, LocalEngine
 from partsketch.engines.base import TaskOutcome
 from partsketch.gathering import Gathered, gather, make_tasks, merge_results
 from partsketch.partitions import Partitioning, order_partitions
+from partsketch.pieces import SEGMENT_ROWS, SummaryRequest, Task, TaskResult
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources.arrays import array_source
 from partsketch.sources.base import Source
 from partsketch.sources.labelled import LabelledSource
-from partsketch.summarise import SEGMENT_ROWS, SummaryRequest, Task, TaskResult, summarise_rows
+from partsketch.summarise import summarise_rows
 
 ROWS = 11 * SEGMENT_ROWS + 1234
 CASES = [(kind, layout) for kind in ("triangular", "gaussian") for layout in ("order", "shuffle", "rare")]
@@ -113,7 +114,7 @@ def test_partial_merges_are_small(kind: str, layout: str) -> None:
 def test_pieces_of_rare_partitions_do_not_pile_up() -> None:
     """A value in every second of 400 segments: its pieces have no siblings, and yet few are kept."""
     from partsketch.gathering import Collector
-    from partsketch.summarise import Piece
+    from partsketch.pieces import Piece
 
     request = SummaryRequest(SketchSpecification("triangular"), Partitioning(("a", "b")), True)
     tasks = [Task(i * SEGMENT_ROWS, (i + 1) * SEGMENT_ROWS) for i in range(400)]

@@ -23,9 +23,9 @@ from partsketch.engines.local import usable_cores
 from partsketch.fitting import fit_source
 from partsketch.options import FitOptions
 from partsketch.partitions import single_partition
+from partsketch.pieces import SEGMENT_ROWS, SummaryRequest, Task
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources import DenseBlock, Encoding
-from partsketch.summarise import SEGMENT_ROWS, SummaryRequest, Task
 
 
 @dataclass(frozen=True)

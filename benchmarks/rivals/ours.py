@@ -68,9 +68,9 @@ def sketch_bare(arrays: Arrays, size: int, kind: str = "gaussian") -> FloatArray
     from partsketch.engines.local import LocalEngine
     from partsketch.gathering import gather
     from partsketch.partitions import single_partition
+    from partsketch.pieces import SummaryRequest
     from partsketch.sketches.base import SketchSpecification
     from partsketch.sources.arrays import array_source
-    from partsketch.summarise import SummaryRequest
 
     rows = len(arrays.X)
     request = SummaryRequest(SketchSpecification(kind, size, 0), single_partition(rows), False, 1, rows)

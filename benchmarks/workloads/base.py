@@ -66,7 +66,7 @@ class Case:
     name: str
     title: str
     contestants: tuple[Contestant, ...]
-    make: Callable[[], None]
+    make: Callable[[], object]
     load: Callable[[], Any]
     load_small: Callable[[], Any]
     judge: Callable[[FloatArray], dict[str, float]]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import statistics
 from functools import partial
 
-import numpy as np
-from scipy.linalg import solve_triangular
-
-from benchmarks.problem import Arrays, FloatArray, Problem
+from benchmarks.problem import Problem
 from benchmarks.rivals import ours, read_array, scipy_sketches
 from benchmarks.workloads.base import Case, Contestant, Figures, Target, Workload
+from benchmarks.workloads.judging import judge_sketch
 
 _KINDS = {"srht": "SRHT", "sparse_sign": "sparse sign, s = 8", "count_sketch": "CountSketch"}
 
@@ -24,19 +22,6 @@ def _cases(quick: bool) -> tuple[Case, ...]:
 
 def _case(problem: Problem) -> Case:
     size = 4 * problem.width
-
-    def judge(answer: FloatArray) -> dict[str, float]:
-        if not answer.size:
-            return {}
-        X = problem.arrays().X
-        lower = np.linalg.cholesky(X.T @ X)
-        return {"kept_squares": float(np.sum(solve_triangular(lower, answer.T, lower=True) ** 2)) / problem.width}
-
-    def make() -> None:
-        problem.make_arrays()
-
-    def small() -> Arrays:
-        return problem.arrays().head(5000)
 
     return Case(
         name=f"d{problem.width}",
@@ -60,10 +45,10 @@ def _case(problem: Problem) -> Case:
                 partial(scipy_sketches.clarkson_woodruff, size=size),
             ),
         ),
-        make=make,
+        make=problem.make_arrays,
         load=problem.arrays,
-        load_small=small,
-        judge=judge,
+        load_small=lambda: problem.arrays().head(5000),
+        judge=partial(judge_sketch, problem),
         main="sparse_sign",
         in_memory=True,
     )
@@ -72,7 +57,7 @@ def _case(problem: Problem) -> Case:
 def _ratio(above: str, below: str, figures: Figures) -> float:
     """Return the median over the rounds of best by best: memory is quicker in some minutes than in others."""
     rounds = zip(figures[above]["all_seconds"], figures[below]["all_seconds"], strict=True)
-    return statistics.median(min(one) / min(other) for one, other in rounds)
+    return float(statistics.median(min(one) / min(other) for one, other in rounds))
 
 
 def _reads(width: int, kind: str, most: float) -> Target:

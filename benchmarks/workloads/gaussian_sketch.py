@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-from scipy.linalg import solve_triangular
-
-from benchmarks.problem import Arrays, FloatArray, Problem
+from benchmarks.problem import Problem
 from benchmarks.rivals import numpy_sketch, ours
 from benchmarks.workloads.base import Case, Contestant, Figures, Target, Workload, fastest
+from benchmarks.workloads.judging import judge_sketch
 
 _SIZES = (56, 216)
 #: Tried once from 256 to 8192 on a busy machine: at m = 56 sizes 1024 to 4096 differed by 9 % (1024 was least),
@@ -26,20 +24,6 @@ def _cases(quick: bool) -> tuple[Case, ...]:
 
 
 def _case(problem: Problem, size: int) -> Case:
-    def judge(answer: FloatArray) -> dict[str, float]:
-        # With X = Q R a valid sketch keeps the sum of squares of Q on average: a check, not a contest.
-        if not answer.size:
-            return {}
-        X = problem.arrays().X
-        lower = np.linalg.cholesky(X.T @ X)
-        return {"kept_squares": float(np.sum(solve_triangular(lower, answer.T, lower=True) ** 2)) / problem.width}
-
-    def make() -> None:
-        problem.make_arrays()
-
-    def small() -> Arrays:
-        return problem.arrays().head(5000)
-
     return Case(
         name=f"m{size}",
         title=f"{problem.rows:,} × {problem.width}, sketch of {size} rows",
@@ -66,10 +50,10 @@ def _case(problem: Problem, size: int) -> Case:
                 partial(numpy_sketch.sketch_blocked, size=size, block=_BLOCKS[size]),
             ),
         ),
-        make=make,
+        make=problem.make_arrays,
         load=problem.arrays,
-        load_small=small,
-        judge=judge,
+        load_small=lambda: problem.arrays().head(5000),
+        judge=partial(judge_sketch, problem),
         main="ours-bare",
         in_memory=True,
         budget_seconds=_BUDGETS[size],

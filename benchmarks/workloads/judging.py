@@ -1,10 +1,13 @@
-"""Accuracy of a fit."""
+"""Accuracy of a fit, and whether a sketch is one."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from benchmarks.problem import FloatArray, Reference
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from benchmarks.problem import FloatArray, Problem, Reference
 
 
 class Judged(Protocol):
@@ -25,3 +28,12 @@ def judge_fit(problem: Judged, answer: FloatArray) -> dict[str, float]:
         "excess_loss": reference.excess_loss(answer),
         "reference_error": reference.last_step,
     }
+
+
+def judge_sketch(problem: Problem, answer: FloatArray) -> dict[str, float]:
+    """With X = Q R a valid sketch keeps the sum of squares of Q on average: a check, not a contest."""
+    if not answer.size:
+        return {}
+    X = problem.arrays().X
+    lower = np.linalg.cholesky(X.T @ X)
+    return {"kept_squares": float(np.sum(solve_triangular(lower, answer.T, lower=True) ** 2)) / problem.width}

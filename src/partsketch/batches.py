@@ -13,11 +13,11 @@ from partsketch.fitting import Fit, choose_sketch_size, estimated_columns, finis
 from partsketch.gathering import Gathered, gather
 from partsketch.options import METHODS, FitOptions
 from partsketch.partitions import Partitioning
+from partsketch.pieces import SummaryRequest
 from partsketch.refinement.routes import FACTOR_ROUTE
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import Source
 from partsketch.sources.shifted import ShiftedSource
-from partsketch.summarise import SummaryRequest
 from partsketch.summary import Summary
 
 

@@ -15,7 +15,7 @@ from partsketch.engines.base import TaskOutcome
 from partsketch.errors import InputError
 from partsketch.files import write_atomically
 from partsketch.gathering import merge_results
-from partsketch.summarise import TaskResult
+from partsketch.pieces import TaskResult
 from partsketch.task_file import load_result, save_result
 
 _MANIFEST = "checkpoint.json"

@@ -19,10 +19,10 @@ from partsketch.combination import Regression, combine_summaries
 from partsketch.errors import InputError
 from partsketch.fitting import Fit
 from partsketch.options import METHODS, FitOptions
+from partsketch.pieces import INTERCEPT
 from partsketch.recording import Circumstances, build_model
 from partsketch.sketches.base import get_sketch
 from partsketch.sources.encoding import Encoding
-from partsketch.summarise import INTERCEPT
 from partsketch.summary import Summary
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from partsketch._version import __version__
 from partsketch.options import FitOptions
+from partsketch.pieces import SummaryRequest
 from partsketch.recording import plain_options
 from partsketch.sources.base import Source
 from partsketch.sources.identity import column_identity, data_identity
-from partsketch.summarise import SummaryRequest
 from partsketch.task_file import FORMAT_VERSION
 
 #: What is done about failures, and where the work is done, may differ between a run and the one that continues it.

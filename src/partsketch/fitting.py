@@ -17,13 +17,13 @@ from partsketch.gathering import Gathered, gather, guided
 from partsketch.model import Model
 from partsketch.options import AUTO, METHODS, FitOptions
 from partsketch.partitions import Partitioning, check_partition_sizes, make_partitioning, single_partition
+from partsketch.pieces import INTERCEPT, SummaryRequest
 from partsketch.record import PartitionLeftOut
 from partsketch.recording import Circumstances, build_model, plain_options
 from partsketch.refinement.exact import Refined
 from partsketch.refinement.routes import FACTOR_ROUTE, refine_if_quicker
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import Source
-from partsketch.summarise import INTERCEPT, SummaryRequest
 from partsketch.summary import Summary
 from partsketch.wording import constant_target_warnings
 

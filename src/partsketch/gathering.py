@@ -16,12 +16,12 @@ from partsketch.errors import InputError
 from partsketch.fold import TreeFold
 from partsketch.merging import PieceFold
 from partsketch.partitions import UNKNOWN_END, Partitioning
+from partsketch.pieces import INTERCEPT, SEGMENT_ROWS, Piece, SummaryRequest, Task, TaskResult
 from partsketch.provenance import Part
 from partsketch.record import PartitionLeftOut
 from partsketch.running import run_tasks
 from partsketch.sketches.base import get_sketch
 from partsketch.sources.base import Source
-from partsketch.summarise import INTERCEPT, SEGMENT_ROWS, Piece, SummaryRequest, Task, TaskResult
 from partsketch.summary import Summary
 from partsketch.tolerance import Tolerance
 

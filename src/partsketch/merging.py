@@ -12,7 +12,7 @@ from partsketch.fold import TreeFold
 from partsketch.sketches.base import Sketch, get_sketch
 
 if TYPE_CHECKING:
-    from partsketch.summarise import Piece
+    from partsketch.pieces import Piece
 
 #: Nodes of one partition that may wait for siblings before those that will never come are looked for.
 _FEW_NODES = 16

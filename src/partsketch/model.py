@@ -15,10 +15,10 @@ from partsketch.certificate import Certificate
 from partsketch.errors import InputError
 from partsketch.inference import Inference
 from partsketch.outlook import Outlook, Settled
+from partsketch.pieces import INTERCEPT
 from partsketch.record import Record
 from partsketch.sources.base import Source
 from partsketch.sources.encoding import Encoding
-from partsketch.summarise import INTERCEPT
 
 if TYPE_CHECKING:
     from partsketch.report.summary_table import FitSummary

@@ -16,9 +16,9 @@ from partsketch.combination import Combination, Regression
 from partsketch.inference import infer
 from partsketch.model import Model
 from partsketch.options import METHODS, FitOptions
+from partsketch.pieces import INTERCEPT
 from partsketch.record import PartitionLeftOut, PartitionRecord, Record
 from partsketch.sources.encoding import Encoding
-from partsketch.summarise import INTERCEPT
 from partsketch.summary import Summary
 from partsketch.surveying import plan_survey
 from partsketch.wording import alias_warnings, left_out_warnings, size_warnings

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from partsketch.engines.base import Engine, TaskOutcome
+from partsketch.pieces import SummaryRequest, Task
 from partsketch.sources.base import Source
-from partsketch.summarise import SummaryRequest, Task
 from partsketch.tolerance import Tolerance
 
 

@@ -14,10 +14,10 @@ from partsketch.fitting import choose_sketch_size, counted_if_needed
 from partsketch.gathering import Gathered, gather, guided
 from partsketch.options import RESERVED_PARTITIONS
 from partsketch.partitions import Partitioning, make_partitioning, single_partition
+from partsketch.pieces import INTERCEPT, SummaryRequest
 from partsketch.provenance import About, site_seed
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import Source
-from partsketch.summarise import INTERCEPT, SummaryRequest
 from partsketch.summary import Summary
 from partsketch.summary_header import name_fault
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from partsketch.files import write_atomically
-from partsketch.summarise import Piece, TaskResult
+from partsketch.pieces import Piece, TaskResult
 
 _MAGIC = b"PSTASKS\n"
 FORMAT_VERSION = 1

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.pieces import INTERCEPT
 from partsketch.record import PartitionLeftOut
 from partsketch.solve import Alias, Solution
-from partsketch.summarise import INTERCEPT
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:

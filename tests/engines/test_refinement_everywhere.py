@@ -11,7 +11,8 @@ from scipy import sparse
 
 from partsketch import SketchedRegression
 from partsketch.engines.base import TaskOutcome
-from partsketch.summarise import Task, summarise_rows
+from partsketch.pieces import Task
+from partsketch.summarise import summarise_rows
 
 
 class BackwardEngine:

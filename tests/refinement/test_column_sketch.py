@@ -11,11 +11,11 @@ from partsketch.blas import triangular_factor
 from partsketch.engines.local import LocalEngine
 from partsketch.gathering import gather
 from partsketch.partitions import single_partition
+from partsketch.pieces import SummaryRequest
 from partsketch.refinement.column_sketch import sketch_by_columns
 from partsketch.refinement.tall_factor import tall_factor
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources.arrays import ArraySource, array_source
-from partsketch.summarise import SummaryRequest
 
 
 @settings(max_examples=60, deadline=None)

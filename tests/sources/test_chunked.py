@@ -19,13 +19,14 @@ from partsketch.blas import one_thread_each
 from partsketch.engines.remote_task import run_on_chunks, run_task
 from partsketch.gathering import make_tasks
 from partsketch.partitions import Partitioning, order_partitions, single_partition
+from partsketch.pieces import SummaryRequest, Task, TaskResult
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources import Source, array_source, open_source
 from partsketch.sources.chunked import ChunkedRows, Chunks, is_remote
 from partsketch.sources.labelled import LabelledSource
 from partsketch.sources.remote import ChunkedArrays, ChunkedColumns, JoinedSource, holds_rows, part_of
 from partsketch.sources.rows import schema_columns
-from partsketch.summarise import SummaryRequest, Task, TaskResult, summarise_rows
+from partsketch.summarise import summarise_rows
 
 
 class Pieces:

@@ -21,10 +21,10 @@ from partsketch.fitting import choose_sketch_size
 from partsketch.gathering import gather
 from partsketch.options import FitOptions
 from partsketch.partitions import Partitioning, make_partitioning
+from partsketch.pieces import INTERCEPT, SummaryRequest
 from partsketch.sketches.base import SketchSpecification
 from partsketch.solve import solve_least_squares
 from partsketch.sources.base import Source
-from partsketch.summarise import INTERCEPT, SummaryRequest
 from partsketch.summary_moments import exact_moments
 from partsketch.theory.design import gaussian_design_divergence_of_sizes
 from partsketch.theory.heterogeneity import Heterogeneity, partition_heterogeneity

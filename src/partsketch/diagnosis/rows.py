@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from partsketch.diagnosis.results import InfluentialRow
 from partsketch.diagnosis.watching import LEVERAGE, Influential
-from partsketch.summarise import INTERCEPT
+from partsketch.pieces import INTERCEPT
 from partsketch.theory.moments import PartitionMoments
 
 FloatArray = NDArray[np.float64]

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 from partsketch.errors import InputError
+from partsketch.pieces import SummaryRequest, Task, TaskResult
 from partsketch.sources.base import Source
 from partsketch.sources.chunked import cluster_of
-from partsketch.summarise import SummaryRequest, Task, TaskResult
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,22 @@ class TaskOutcome:
     tasks: tuple[int, ...]
     result: TaskResult | None
     error: Exception | None = None
+
+
+class Closing:
+    """Closes what an engine started when its `with` block ends."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop or leave what was started."""
+        raise NotImplementedError
 
 
 class Engine(Protocol):

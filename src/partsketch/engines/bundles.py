@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from partsketch.engines.base import TaskOutcome
 from partsketch.errors import InputError
 from partsketch.gathering import merge_results
-from partsketch.summarise import Task, TaskResult
+from partsketch.pieces import Task, TaskResult
 
 T = TypeVar("T")
 

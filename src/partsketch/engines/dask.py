@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any, Self
 
-from partsketch.engines.base import TaskOutcome
+from partsketch.engines.base import Closing, TaskOutcome
 from partsketch.engines.local import usable_cores
 from partsketch.errors import InputError
+from partsketch.pieces import SummaryRequest, Task
 from partsketch.report.progress import RowProgress
 from partsketch.sources.base import Source
 from partsketch.sources.chunked import ChunkedRows
 from partsketch.sources.remote import ChunkedArrays
-from partsketch.summarise import SummaryRequest, Task
 
 #: Seconds to wait for a scheduler that was given by its address.
 _CONNECT_SECONDS = 10
 
 
-class DaskEngine:
+class DaskEngine(Closing):
     """Workers of a Dask cluster.
 
     Parameters
@@ -128,8 +127,3 @@ class DaskEngine:
         if self._client is None:
             self._connect()
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

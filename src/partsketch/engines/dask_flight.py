@@ -14,10 +14,10 @@ from partsketch.engines import dask_work
 from partsketch.engines.base import TaskOutcome
 from partsketch.engines.bundles import bundle_tasks, merge_bundles, task_rows
 from partsketch.errors import InputError
+from partsketch.pieces import SummaryRequest, Task
 from partsketch.sources.base import Source
 from partsketch.sources.chunked import RemoteSource, is_remote
 from partsketch.sources.remote import holds_rows, part_of
-from partsketch.summarise import SummaryRequest, Task
 
 #: Most tasks whose results are merged on the cluster before they come to the driver.
 MOST_MERGED = 16

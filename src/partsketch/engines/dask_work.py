@@ -7,8 +7,8 @@ from typing import Any
 
 from partsketch.engines.bundles import Bundle, run_bundle
 from partsketch.engines.remote_task import run_on_chunks, run_task
+from partsketch.pieces import SummaryRequest, Task, TaskResult
 from partsketch.sources.base import Source
-from partsketch.summarise import SummaryRequest, Task, TaskResult
 
 
 class _StoppedError(Exception):

@@ -12,9 +12,10 @@ from partsketch.blas import one_thread_each
 from partsketch.engines.base import TaskOutcome
 from partsketch.engines.bundles import Bundle, run_bundle, shrinking_bundles
 from partsketch.errors import InputError
+from partsketch.pieces import SummaryRequest, Task
 from partsketch.report.progress import RowProgress
 from partsketch.sources.base import Source
-from partsketch.summarise import SummaryRequest, Task, summarise_rows
+from partsketch.summarise import summarise_rows
 
 
 def usable_cores() -> int:

@@ -6,19 +6,18 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any
 
-from partsketch.engines.base import TaskOutcome
+from partsketch.engines.base import Closing, TaskOutcome
 from partsketch.engines.bundles import Bundle, bundle_tasks, lost, merge_bundles, run_bundle, task_rows
 from partsketch.engines.local import usable_cores
 from partsketch.engines.remote_task import run_on_chunks, run_task
 from partsketch.errors import InputError
+from partsketch.pieces import SummaryRequest, Task
 from partsketch.report.progress import RowProgress
 from partsketch.sources.base import Source
 from partsketch.sources.chunked import ChunkedRows, Chunks, is_remote
 from partsketch.sources.remote import holds_rows, part_of
-from partsketch.summarise import SummaryRequest, Task
 
 #: Results that one merging task takes.
 _FAN_IN = 8
@@ -42,7 +41,7 @@ def import_ray() -> Any:
     return ray
 
 
-class RayEngine:
+class RayEngine(Closing):
     """Workers of a Ray runtime.
 
     Parameters
@@ -77,14 +76,6 @@ class RayEngine:
         except (ConnectionError, ImportError, RuntimeError, ValueError) as error:
             reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
             raise InputError(f"No Ray runtime can be reached at {address}: {reason}.") from error
-
-    def __enter__(self) -> RayEngine:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Stop the runtime, or leave it, if this engine started or joined it."""

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from partsketch.blas import one_thread_each
+from partsketch.pieces import SummaryRequest, Task, TaskResult
 from partsketch.sources.base import Source
 from partsketch.sources.chunked import RemoteSource
-from partsketch.summarise import SummaryRequest, Task, TaskResult, summarise_rows
+from partsketch.summarise import summarise_rows
 
 #: Rows that a worker reads at once.
 BLOCK_ROWS = 32768

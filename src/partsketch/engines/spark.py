@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any, cast
 
-from partsketch.engines.base import TaskOutcome
+from partsketch.engines.base import Closing, TaskOutcome
 from partsketch.engines.bundles import bundle_tasks, task_rows
 from partsketch.engines.local import usable_cores
 from partsketch.errors import InputError
+from partsketch.pieces import SummaryRequest, Task
 from partsketch.report.progress import RowProgress
 from partsketch.sources.base import Source
 from partsketch.sources.chunked import ChunkedRows, is_remote
 from partsketch.sources.remote import ChunkedColumns, holds_rows
-from partsketch.summarise import SummaryRequest, Task
 
 #: Attempts at a task before a session started here gives it up; Spark's local mode makes a single one by default.
 _ATTEMPTS = 4
@@ -34,7 +33,7 @@ def import_session() -> Any:
     return SparkSession
 
 
-class SparkEngine:
+class SparkEngine(Closing):
     """Executors of a Spark session.
 
     Parameters
@@ -71,14 +70,6 @@ class SparkEngine:
                 "A Spark Connect session does not run Python functions on partitions that are known by number: use a "
                 "classic session."
             ) from error
-
-    def __enter__(self) -> SparkEngine:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Stop the session if this engine started it."""

@@ -21,11 +21,11 @@ from partsketch.engines.bundles import Bundle, answer, taken
 from partsketch.engines.spark_jobs import collect_bundles
 from partsketch.engines.spark_partition import MEETING_ANSWER, PARTITION_ANSWER, meeting_work, partition_work
 from partsketch.errors import InputError
+from partsketch.pieces import SummaryRequest, Task
 from partsketch.sources.chunked import ChunkedRows, Chunks
 from partsketch.sources.identity import joint_digest, stream_digest
 from partsketch.sources.remote import ChunkedColumns
 from partsketch.sources.rows import schema_columns
-from partsketch.summarise import SummaryRequest, Task
 
 T = TypeVar("T")
 

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 from partsketch.engines.base import TaskOutcome
 from partsketch.engines.bundles import Bundle, lost, merge_bundles, run_bundle, task_rows
 from partsketch.engines.remote_task import run_task
+from partsketch.pieces import SummaryRequest, Task
 from partsketch.report.progress import RowProgress
 from partsketch.sources.base import Source
 from partsketch.sources.remote import part_of
-from partsketch.summarise import SummaryRequest, Task
 
 #: Jobs that run at the same time: while the last tasks of one end, those of the next begin.
 _JOBS_AT_ONCE = 2

@@ -10,11 +10,11 @@ from typing import Any, cast
 from partsketch.engines.bundles import Bundle, merge_bundles, run_bundle
 from partsketch.engines.remote_task import run_task
 from partsketch.errors import InputError
+from partsketch.pieces import SummaryRequest, Task, TaskResult
 from partsketch.sources.chunked import ChunkedRows, HeldRows
 from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.remote import ChunkedColumns
 from partsketch.sources.tables import TableRows
-from partsketch.summarise import SummaryRequest, Task, TaskResult
 
 #: What a partition sends on: of tasks done there a bundle (`value`), of others rows and the number of their first.
 PARTITION_ANSWER = "task long, start long, value binary, rows binary"

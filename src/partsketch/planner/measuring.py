@@ -14,6 +14,7 @@ from partsketch.blas import gram, one_thread_each, padded_width, tile_rows_for
 from partsketch.engines.local import LocalEngine, usable_cores
 from partsketch.gathering import gather, guided
 from partsketch.partitions import single_partition
+from partsketch.pieces import SEGMENT_ROWS, SummaryRequest
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.costs import sketch_cost
 from partsketch.sketches.base import SketchSpecification, all_sketches
@@ -21,7 +22,6 @@ from partsketch.sketches.counter_random import derive_key, fill_normals
 from partsketch.sources import open_source
 from partsketch.sources.arrays import array_source
 from partsketch.sources.base import Source
-from partsketch.summarise import SEGMENT_ROWS, SummaryRequest
 
 #: No powers of two, at which transposed copies are slower than at other widths.
 _WIDTHS = (8, 24, 56, 104, 248)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from partsketch.options import METHODS
-from partsketch.summarise import SEGMENT_ROWS
+from partsketch.pieces import SEGMENT_ROWS
 
 #: With more tasks than this workers end at about the same time.
 _MANY_TASKS = 256

@@ -11,6 +11,7 @@ from partsketch.engines.base import Engine
 from partsketch.engines.local import LocalEngine, usable_cores
 from partsketch.gathering import Gathered, gather
 from partsketch.partitions import Partitioning
+from partsketch.pieces import SummaryRequest
 from partsketch.refinement.column_sketch import sketch_by_columns
 from partsketch.refinement.conditioners import DiagonalConditioner, TriangularConditioner
 from partsketch.refinement.iteration import PROBE_LEFT, Iterated, iterate
@@ -19,7 +20,6 @@ from partsketch.sketches.base import SketchSpecification
 from partsketch.solve import Alias, Solution
 from partsketch.sources.arrays import ArraySource
 from partsketch.sources.base import Source
-from partsketch.summarise import SummaryRequest
 
 FloatArray = NDArray[np.float64]
 
@@ -94,7 +94,7 @@ class Refinement:
         return self._sketched(_SPARSE_SKETCH, refined.coefficients, aliased)
 
     def _feature_columns(self) -> tuple[str, ...]:
-        from partsketch.summarise import INTERCEPT
+        from partsketch.pieces import INTERCEPT
 
         return ((INTERCEPT,) if self._intercept else ()) + self._source.feature_names
 

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from partsketch.engines.base import Engine
 from partsketch.errors import InputError
+from partsketch.feeding import NotFiniteError
 from partsketch.gathering import Collector, make_tasks
 from partsketch.partitions import Partitioning
+from partsketch.pieces import Feeder, Piece, SummaryRequest
 from partsketch.refinement import kernels
 from partsketch.running import run_tasks
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources.base import Block, Source
-from partsketch.summarise import Feeder, NotFiniteError, Piece, SummaryRequest
 from partsketch.tolerance import Tolerance
 
 FloatArray = NDArray[np.float64]

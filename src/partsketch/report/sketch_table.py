@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from partsketch.combining import describe
-from partsketch.summarise import INTERCEPT
+from partsketch.pieces import INTERCEPT
 from partsketch.summary import Summary
 from partsketch.theory.information import InformationBound, sketch_information_bound
 

@@ -172,15 +172,10 @@ def is_remote(source: Source) -> bool:
 
 
 @dataclass(frozen=True)
-class ChunkedRows:
-    """Rows with named columns in the chunks of a collection; only workers can read them."""
+class InChunks:
+    """What is known of rows from the sizes of their chunks."""
 
     chunks: Chunks
-    columns: tuple[Column, ...]
-    chosen: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
-    replayable: bool = True
-    random_access: bool = True
 
     @property
     def row_count(self) -> int:
@@ -201,6 +196,17 @@ class ChunkedRows:
     def description(self) -> str:
         """The collection in one phrase."""
         return self.chunks.description
+
+
+@dataclass(frozen=True)
+class ChunkedRows(InChunks):
+    """Rows with named columns in the chunks of a collection; only workers can read them."""
+
+    columns: tuple[Column, ...]
+    chosen: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    replayable: bool = True
+    random_access: bool = True
 
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> ChunkedRows:
         """Return the rows with these columns."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 from partsketch.errors import InputError
 from partsketch.sources.arrays import array_source
 from partsketch.sources.base import Block, FilePart, Source
-from partsketch.sources.chunked import ChunkedRows, Chunks, HeldRows
+from partsketch.sources.chunked import ChunkedRows, Chunks, HeldRows, InChunks
 from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
 
@@ -34,10 +34,9 @@ class ChunkedColumns(ColumnSource):
 
 
 @dataclass(frozen=True)
-class ChunkedArrays:
+class ChunkedArrays(InChunks):
     """Features, targets and weights of a collection; a chunk is a tuple of their arrays, without None."""
 
-    chunks: Chunks
     feature_names: tuple[str, ...]
     target_names: tuple[str, ...]
     has_weights: bool
@@ -45,26 +44,6 @@ class ChunkedArrays:
     random_access: bool = True
     partition_values: tuple[str, ...] = ()
     encoding: Encoding = NOTHING_ENCODED
-
-    @property
-    def row_count(self) -> int:
-        """Number of rows."""
-        return self.chunks.row_count
-
-    @property
-    def boundaries(self) -> tuple[int, ...]:
-        """First rows of the chunks."""
-        return self.chunks.boundaries
-
-    @property
-    def files(self) -> tuple[FilePart, ...]:
-        """The chunks."""
-        return self.chunks.files
-
-    @property
-    def description(self) -> str:
-        """The collection in one phrase."""
-        return self.chunks.description
 
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[Block]:
         """Refuse: rows do not come to the driver."""

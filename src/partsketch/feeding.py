@@ -1,0 +1,170 @@
+"""Rows of one segment of one partition, given to the sketches where they lie or collected into tiles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from partsketch.blas import padded_width, tile_rows_for
+from partsketch.column_kernels import column_addresses
+from partsketch.errors import InputError
+from partsketch.pieces import Piece, SummaryRequest
+from partsketch.sketches.base import Columns, FloatArray, IntArray, get_sketch
+from partsketch.sources.base import Block, Source
+from partsketch.sources.blocks import ColumnBlock
+from partsketch.sources.in_place import add_in_order, rows_in_place
+
+TOO_LARGE = "Values are too large: their squares overflow; divide the columns by a constant."
+
+
+class NotFiniteError(InputError):
+    """A value is missing or infinite."""
+
+    def __init__(self, column: str, row: int, value: float) -> None:
+        what = "NaN" if np.isnan(value) else "infinity"
+        super().__init__(f"Input contains {what}: column {column!r}, row {row} (counted from 0); remove or replace it.")
+        self.row = row
+        self._told = (column, row, value)
+
+    def __reduce__(self) -> tuple[type[NotFiniteError], tuple[str, int, float]]:
+        # Errors travel from worker processes, and are made again from what their constructor was told.
+        return type(self), self._told
+
+
+class RowFeeder:
+    """Collects the rows of one segment of one partition into tiles and gives the tiles to the sketches."""
+
+    def __init__(self, source: Source, request: SummaryRequest, partition: int, segment: int) -> None:
+        self._names = (*source.feature_names, *source.target_names)
+        self._first = int(request.fit_intercept)
+        self._width = self._first + len(self._names)
+        self._partition, self._segment = partition, segment
+        sketch = get_sketch(request.specification.kind)
+        # Rows that lie one after another in memory are copied as they are where the sketch takes either: products of
+        # the library have the same bits, unless columns or rows are few.
+        either = padded_width(self._width) >= sketch.row_tiles_from and getattr(source, "row_major", False)
+        self._tile_by_rows = either or sketch.wants_rows
+        self._may_be_either = either and not sketch.wants_rows
+        self._tile = np.empty((0, 0))
+        self._filled = 0
+        self._places: IntArray | None = None
+        columns = Columns(len(source.feature_names), len(source.target_names), request.fit_intercept)
+        self._accumulators = [
+            sketch.accumulator(request.specification, request.stream(partition, number), columns)
+            for number in range(request.sketches_per_partition)
+        ]
+        # Only rows that can be read again are not looked at one tile at a time: the message names the culprit.
+        self._takes_rows = source.replayable and all(accumulator.takes_rows for accumulator in self._accumulators)
+        self._last_row = -1
+        self._rows = 0
+        self._weight = 0.0
+        self._targets = slice(self._first + len(source.feature_names), self._width)
+        self._lowest = np.full(len(source.target_names), np.inf)
+        self._highest = -self._lowest
+
+    def feed(self, block: Block, begin: int, end: int) -> None:
+        """Take rows begin to end of a block."""
+        rows = rows_in_place(block, begin, end) if self._takes_rows and self._filled == 0 else None
+        if rows is None:
+            self._feed_tiles(block, begin, end)
+            return
+        for accumulator in self._accumulators:
+            accumulator.add_rows(rows)
+        if rows.targets.size:
+            np.fmin(self._lowest, rows.targets.min(axis=0), out=self._lowest)
+            np.fmax(self._highest, rows.targets.max(axis=0), out=self._highest)
+        self._count(block, begin, end)
+        self._last_row = int(rows.row_numbers[-1])
+
+    def _count(self, block: Block, begin: int, end: int) -> None:
+        self._rows += end - begin
+        if block.weights is None:
+            self._weight += float(end - begin)
+        else:
+            self._weight = add_in_order(self._weight, block.weights[begin:end])
+
+    def _make_tile(self) -> None:
+        """Make room for a tile: only now, because most sketches take rows where they lie."""
+        padded = padded_width(self._width)
+        tile_rows = tile_rows_for(padded)
+        self._tile = np.zeros((tile_rows, padded)).T if self._tile_by_rows else np.zeros((padded, tile_rows))
+        self._row_numbers = np.empty(tile_rows, dtype=np.int64)
+
+    def _feed_tiles(self, block: Block, begin: int, end: int) -> None:
+        if not self._tile.size:
+            self._make_tile()
+        capacity = self._tile.shape[1]
+        while begin < end:
+            if self._filled == 0 and end - begin >= capacity and self._feed_in_place(block, begin):
+                begin += capacity
+                continue
+            count = min(end - begin, capacity - self._filled)
+            here = slice(self._filled, self._filled + count)
+            block.copy_into(self._tile[self._first : self._width, here], begin, begin + count)
+            if self._first:
+                self._tile[0, here] = 1.0
+            self._see_targets(self._tile[self._targets, here])
+            if block.weights is not None:
+                self._tile[: self._width, here] *= np.sqrt(block.weights[begin : begin + count])
+            self._count(block, begin, begin + count)
+            self._row_numbers[here] = block.row_numbers[begin : begin + count]
+            self._filled += count
+            begin += count
+            if self._filled == capacity:
+                self._flush()
+
+    def _feed_in_place(self, block: Block, begin: int) -> bool:
+        """Give a whole tile to the sketch where it lies, if it lies there in doubles and the sketch takes it so."""
+        if not isinstance(block, ColumnBlock) or block.weights is not None or len(self._accumulators) > 1:
+            return False
+        if block.addresses is None:
+            return False
+        count = self._tile.shape[1]
+        if self._places is None:
+            # The intercept's ones and the padding's zeros are those of the tile.
+            self._tile[: self._first] = 1.0
+            self._places = column_addresses(self._tile)
+        self._places[self._first : self._width] = block.addresses + 8 * begin
+        with np.errstate(all="ignore"):
+            if not self._accumulators[0].add_columns(self._places, count):
+                return False
+        targets = block.columns[self._targets.start - self._first :]
+        self._see_targets(np.array([np.asarray(column)[begin : begin + count] for column in targets]))
+        self._count(block, begin, begin + count)
+        return True
+
+    def _see_targets(self, values: FloatArray) -> None:
+        np.fmin(self._lowest, values.min(axis=1), out=self._lowest)
+        np.fmax(self._highest, values.max(axis=1), out=self._highest)
+
+    def _flush(self) -> None:
+        if self._filled == 0:
+            return
+        if self._may_be_either and self._filled < self._tile.shape[1]:
+            partial = np.zeros(self._tile.shape)
+            partial[:, : self._filled] = self._tile[:, : self._filled]
+            self._tile = partial
+        tile, rows = self._tile[:, : self._filled], self._row_numbers[: self._filled]
+        # Values that are not finite are looked for in the small product, where they cannot hide, not in every tile.
+        with np.errstate(all="ignore"):
+            for accumulator in self._accumulators:
+                if not accumulator.add(tile, rows):
+                    self._refuse(tile, rows)
+        self._filled = 0
+
+    def _refuse(self, tile: FloatArray, rows: IntArray) -> None:
+        finite = np.isfinite(tile[self._first : self._width])
+        if finite.all():
+            raise InputError(TOO_LARGE)
+        position = int(np.argmin(finite.all(axis=0)))
+        column = int(np.argmin(finite[:, position]))
+        raise NotFiniteError(self._names[column], int(rows[position]), float(tile[self._first + column, position]))
+
+    def finish(self) -> Piece:
+        """Return the piece."""
+        self._flush()
+        with np.errstate(all="ignore"):
+            if self._last_row >= 0 and not all(accumulator.is_finite() for accumulator in self._accumulators):
+                raise NotFiniteError("", self._last_row, float("nan"))
+        matrices = tuple(accumulator.finish() for accumulator in self._accumulators)
+        target_range = np.stack([self._lowest, self._highest])
+        return Piece(self._partition, self._segment, matrices, self._rows, self._weight, target_range)
