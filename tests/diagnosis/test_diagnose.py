@@ -198,6 +198,18 @@ def test_the_same_whatever_the_threads(rows: Any, monkeypatch: pytest.MonkeyPatc
     assert results[0] == results[1]
 
 
+def test_the_same_whatever_the_threads_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers read neighbouring tasks of a file in one go, as many as suit their number; what is seen must not tell."""
+    rng = np.random.default_rng(0)
+    table = pa.table({name: rng.normal(size=400_000) for name in ("a", "b", "y")})
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=50_000)
+    results = []
+    for threads in (1, 3):
+        monkeypatch.setattr("partsketch.engines.local.usable_cores", lambda threads=threads: threads)
+        results.append(ps.diagnose(str(tmp_path / "rows.parquet"), "y", n_partitions=2))
+    assert results[0] == results[1]
+
+
 def test_command_prints_tables_plot_and_json(rows: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     X, y = rows
     path = tmp_path / "rows.parquet"

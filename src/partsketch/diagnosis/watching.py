@@ -104,7 +104,12 @@ def _split(partitions: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.intp
 
 
 class WatchedSource:
-    """A source that passes blocks on as they are, having looked at them; only for workers of this process."""
+    """A source that passes blocks on as they are, having looked at them; only for workers of this process.
+
+    What it has seen depends, in the last bits, on where reading begins: so each task is read by itself.
+    """
+
+    one_by_one = True
 
     def __init__(
         self, source: Source, partitioning: Partitioning, shuffled: Partitioning | None, fit_intercept: bool

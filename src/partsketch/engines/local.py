@@ -62,6 +62,7 @@ class LocalEngine:
             return
         # Tasks that begin inside a row group cost the rows before them.
         apart = deadline is not None or any(task.apart for task in tasks) or not source.boundaries
+        apart = apart or getattr(source, "one_by_one", False)
         bundles = shrinking_bundles(len(tasks), self.threads, 1 if apart else _MOST_TASKS)
         threads = min(self.threads, len(bundles))
         stop = threading.Event()
