@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -264,6 +265,8 @@ def get_sketch(kind: str) -> Sketch:
     return sketches[kind]
 
 
+# Asked for every segment of every partition.
+@cache
 def all_sketches() -> Sequence[Sketch]:
     """Return every kind of sketch. A new one is a file of its own and a line here."""
     from partsketch.sketches.count_sketch import CountSketch

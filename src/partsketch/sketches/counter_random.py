@@ -157,6 +157,31 @@ def _fill_words(key0, key1, stream, rows, out):  # type: ignore[no-untyped-def]
 
 
 @_compiled
+def fill_single_words(key0, key1, stream, row_numbers, first, words):  # type: ignore[no-untyped-def]
+    """Fill `words` with one 32-bit word per row, four neighbouring rows sharing a counter; return where they begin.
+
+    Rows are counted from `first` on; their numbers rise. `words` has room for six more.
+    """
+    count = row_numbers.shape[0]
+    begin, end = row_numbers[0] - first, row_numbers[count - 1] - first
+    if end - begin != count - 1:
+        for i in range(count):
+            row = np.uint64((row_numbers[i] - first) >> 2)
+            drawn = _philox(row & _LOW, row >> _32, np.uint64(0), stream, key0, key1)
+            words[i] = drawn[(row_numbers[i] - first) & 3]
+        return np.int64(0)
+    for group in range(begin >> 2, (end >> 2) + 1):
+        row = np.uint64(group)
+        x0, x1, x2, x3 = _philox(row & _LOW, row >> _32, np.uint64(0), stream, key0, key1)
+        at = 4 * (group - (begin >> 2))
+        words[at] = x0
+        words[at + 1] = x1
+        words[at + 2] = x2
+        words[at + 3] = x3
+    return begin & 3
+
+
+@_compiled
 def philox_words(x0, x1, x2, x3, key0, key1):  # type: ignore[no-untyped-def]
     """Return the four output words of Philox4x32-10 for four counter words and two key words."""
     return _philox(x0, x1, x2, x3, key0, key1)

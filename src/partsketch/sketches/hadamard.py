@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from partsketch.sketches.counter_random import _LOW, _32, _philox
+from partsketch.sketches.counter_random import fill_single_words
 from partsketch.sketches.lanes import (
     AHEAD,
     LANES,
@@ -80,12 +80,12 @@ def flush_block(total, kept, block, bits, stride, number, filled):  # type: igno
 
 
 @_compiled
-def fill_signs(key0, key1, stream, positions, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with the random sign, ±1, of every position."""
-    for i in range(positions.shape[0]):
-        row = np.uint64(positions[i])
-        x0, _x1, _x2, _x3 = _philox(row & _LOW, row >> _32, np.uint64(0), stream, key0, key1)
-        out[i] = 1.0 - 2.0 * np.float64(np.int64(x0 & _ONE))
+def fill_signs(random, row_numbers, first, words, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with the random sign, ±1, of every row, counted from `first` on; `words` has room for six more."""
+    key0, key1, stream = random
+    skipped = fill_single_words(key0, key1, stream, row_numbers, first, words)
+    for i in range(row_numbers.shape[0]):
+        out[i] = 1.0 - 2.0 * np.float64(np.int64(words[skipped + i] & _ONE))
 
 
 @_within
@@ -108,54 +108,80 @@ def _advance(total, kept, block, bits, stride, state, position):  # type: ignore
 
 @_compiled
 def add_dense(  # type: ignore[no-untyped-def]
-    total, kept, block, bits, stride, state, positions, scales, features, targets, intercept
+    total,
+    kept,
+    block,
+    bits,
+    stride,
+    state,
+    words,
+    scales,
+    random,
+    origin,
+    row_numbers,
+    roots,
+    features,
+    targets,
+    intercept,
 ):
-    """Take dense rows at positions of the stream; `scales` are signs times square roots of weights."""
+    """Take dense rows, counted from `origin` on; `roots` are square roots of weights, or empty."""
     flat = features.reshape(-1)
     rows, width = features.shape
     given = targets.shape[1]
     begin = 0
     while begin < rows:
-        first = _advance(total, kept, block, bits, stride, state, positions[begin])
+        position = row_numbers[begin] - origin
+        first = _advance(total, kept, block, bits, stride, state, position)
         # Rows that follow one another are placed together, as far as the block goes; positions only ever rise.
         count = min(rows - begin, (1 << bits) - first)
-        while positions[begin + count - 1] != positions[begin] + count - 1:
+        while row_numbers[begin + count - 1] - origin != position + count - 1:
             count = (count + 1) >> 1
-        for i in range(begin, begin + count):
-            at = (first + i - begin) * stride
-            fetch_all(flat, i * width + AHEAD, width)
-            copy_groups(block, at, LANES, flat, i * width, width, scales[i])
+        fill_signs(random, row_numbers[begin : begin + count], origin, words, scales)
+        for i in range(count):
+            row = begin + i
+            at = (first + i) * stride
+            scale = scales[i] * roots[row] if roots.shape[0] else scales[i]
+            fetch_all(flat, row * width + AHEAD, width)
+            copy_groups(block, at, LANES, flat, row * width, width, scale)
             for t in range(given):
-                block[at + width + t] = scales[i] * targets[i, t]
+                block[at + width + t] = scale * targets[row, t]
             if intercept:
-                block[at + width + given] = scales[i]
+                block[at + width + given] = scale
         state[1] = first + count
         begin += count
 
 
 @_compiled
 def add_sparse(  # type: ignore[no-untyped-def]
-    total, kept, block, bits, stride, state, positions, scales, features, targets, intercept, width
-):
+    total, kept, block, bits, stride, state, words, scales, random, origin, row_numbers, roots, features, targets,
+    intercept, width
+):  # fmt: skip
     """Take sparse rows (values, columns, starts)."""
     values, columns, starts = features
-    for i in range(positions.shape[0]):
-        at = _advance(total, kept, block, bits, stride, state, positions[i]) * stride
+    few = scales.shape[0]
+    for i in range(row_numbers.shape[0]):
+        if i % few == 0:
+            fill_signs(random, row_numbers[i : i + few], origin, words, scales)
+        at = _advance(total, kept, block, bits, stride, state, row_numbers[i] - origin) * stride
+        scale = scales[i % few] * roots[i] if roots.shape[0] else scales[i % few]
         block[at : at + stride] = 0.0
         for entry in range(starts[i], starts[i + 1]):
-            block[at + columns[entry]] = scales[i] * values[entry]
+            block[at + columns[entry]] = scale * values[entry]
         for t in range(targets.shape[1]):
-            block[at + width + t] = scales[i] * targets[i, t]
+            block[at + width + t] = scale * targets[i, t]
         if intercept:
-            block[at + width + targets.shape[1]] = scales[i]
+            block[at + width + targets.shape[1]] = scale
 
 
 @_compiled
 def add_tile(  # type: ignore[no-untyped-def]
-    total, kept, block, bits, stride, state, positions, scales, tile, width, intercept
+    total, kept, block, bits, stride, state, words, scales, random, origin, row_numbers, tile, width, intercept
 ):
-    """Take a tile held as its columns [1, features, targets]."""
-    for i in range(positions.shape[0]):
-        at = _advance(total, kept, block, bits, stride, state, positions[i]) * stride
+    """Take a tile held as its columns [1, features, targets], weights already applied."""
+    few = scales.shape[0]
+    for i in range(row_numbers.shape[0]):
+        if i % few == 0:
+            fill_signs(random, row_numbers[i : i + few], origin, words, scales)
+        at = _advance(total, kept, block, bits, stride, state, row_numbers[i] - origin) * stride
         for c in range(width):
-            block[at + (c + width - intercept) % width] = scales[i] * tile[c, i]
+            block[at + (c + width - intercept) % width] = scales[i % few] * tile[c, i]

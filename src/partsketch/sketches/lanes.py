@@ -163,22 +163,6 @@ def copy_groups(typingctx, out, at, apart, values, start, count, scale):  # type
     return types.void(out, integer, integer, values, integer, integer, types.float64), generate
 
 
-@intrinsic
-def add_scaled_first(typingctx, out, at, values, start, scale, count):  # type: ignore[no-untyped-def]
-    """Do as `add_scaled` with the first `count` of the eight numbers; memory beyond them is not touched."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
-        mask = first_lanes(builder, args[5])
-        place = _pointer(context, builder, signature, args, 0)
-        product = builder.fmul(
-            masked_load(builder, _pointer(context, builder, signature, args, 2), mask), spread(builder, args[4])
-        )
-        masked_store(builder, builder.fadd(masked_load(builder, place, mask), product), place, mask)
-        return context.get_dummy_value()
-
-    return types.void(out, types.intp, values, types.intp, types.float64, types.intp), generate
-
-
 def _butterflies(builder: Any, values: list[Any]) -> list[Any]:
     """Return the Hadamard transform of a power of two of vectors, natural order."""
     half = 1

@@ -16,12 +16,16 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from partsketch.sketches.counter_random import _LOW, _32, _philox
-from partsketch.sketches.lanes import AHEAD, LANES, add_scaled, add_scaled_first, copy_groups, fetch, fetch_all
-from partsketch.sketches.scatter_lanes import add_to_each, add_to_eight, transpose_eight
+from partsketch.sketches.counter_random import _LOW, _32, _philox, fill_single_words
+from partsketch.sketches.lanes import AHEAD, LANES, copy_groups, fetch
+from partsketch.sketches.scatter_lanes import add_pair_to_eight, add_row, add_to_each, add_to_eight, transpose_eight
 
 #: Rows worked on at a time: their copy stays in the second-level cache.
 CHUNK_ROWS = 256
+
+#: Up to this many features rows are read where they lie, once for every two groups of eight columns; of wider ones a
+#: copy is made that lies closer together.
+WIDEST_DIRECT = 128
 
 _ONE = np.uint64(1)
 
@@ -32,28 +36,6 @@ def _compiled(function: Any) -> Any:
 
 
 @_compiled
-def _single_words(key0, key1, stream, row_numbers, words):  # type: ignore[no-untyped-def]
-    """Fill `words` with one 32-bit word per row, four neighbouring rows sharing a counter; return where they begin."""
-    count = row_numbers.shape[0]
-    first = row_numbers[0] >> 2
-    if row_numbers[count - 1] - row_numbers[0] != count - 1:
-        for i in range(count):
-            row = np.uint64(row_numbers[i] >> 2)
-            drawn = _philox(row & _LOW, row >> _32, np.uint64(0), stream, key0, key1)
-            words[i] = drawn[row_numbers[i] & 3]
-        return np.int64(0)
-    for group in range(first, (row_numbers[count - 1] >> 2) + 1):
-        row = np.uint64(group)
-        x0, x1, x2, x3 = _philox(row & _LOW, row >> _32, np.uint64(0), stream, key0, key1)
-        at = 4 * (group - first)
-        words[at] = x0
-        words[at + 1] = x1
-        words[at + 2] = x2
-        words[at + 3] = x3
-    return row_numbers[0] & 3
-
-
-@_compiled
 def draw_single_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type: ignore[no-untyped-def]
     """Fill the first row of `targets` with a sketch row for each row, and that of `signs` with ±1.
 
@@ -61,7 +43,7 @@ def draw_single_targets(key0, key1, stream, row_numbers, size, targets, signs): 
     """
     count = row_numbers.shape[0]
     words = np.empty(count + 6, np.uint64)
-    skipped = _single_words(key0, key1, stream, row_numbers, words)
+    skipped = fill_single_words(key0, key1, stream, row_numbers, 0, words)
     many = np.uint64(size)
     for i in range(count):
         word = words[skipped + i]
@@ -122,10 +104,6 @@ def _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, 
     """
     sparsity, step = places.shape
     flat_places, flat_signs = places.reshape(-1), signs.reshape(-1)
-    # With a single group of columns listing takes longer than it saves.
-    if sparsity == LANES and row == LANES and groups > 1 and group < 2**32:
-        _scatter_eight(out, group, groups, chunk, chunk_group, flat_places, flat_signs, step, count, after, start_after)
-        return
     for b in range(groups):
         for i in range(count):
             fetch(after, start_after + (b * count + i) * LANES)
@@ -134,19 +112,37 @@ def _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, 
 
 
 @_compiled
-def _scatter_eight(out, group, groups, chunk, chunk_group, places, signs, step, count, after, start_after):  # type: ignore[no-untyped-def]
-    """Do the work of `_scatter` with eight targets per row, listed row by row."""
-    listed, listed_signs = np.empty(LANES * step, np.uint32), np.empty(LANES * step)
+def _list_by_rows(places, signs, count, listed, listed_signs):  # type: ignore[no-untyped-def]
+    """Write the eight targets of each row, in units of numbers, and their signs one after another."""
+    step = places.shape[1]
+    flat_places, flat_signs = places.reshape(-1), signs.reshape(-1)
     for i in range(0, count, LANES):
-        transpose_eight(listed, LANES * i, places, i, step)
-        transpose_eight(listed_signs, LANES * i, signs, i, step)
+        transpose_eight(listed, LANES * i, flat_places, i, step)
+        transpose_eight(listed_signs, LANES * i, flat_signs, i, step)
     for e in range(LANES * count):
         listed[e] *= LANES
-    for b in range(groups):
+
+
+@_compiled
+def _scatter_groups(  # type: ignore[no-untyped-def]
+    out, base, group, groups, listed, signs, count, values, start, row, apart, after, start_after
+):
+    """Do the work of `_scatter` with eight targets per row, two groups of columns at a time.
+
+    The groups of row i begin at start + i · row, `apart` from one another.
+    """
+    for b in range(0, groups - 1, 2):
         for i in range(count):
             fetch(after, start_after + (b * count + i) * LANES)
-            start = b * chunk_group + i * LANES
-            add_to_eight(out, b * group, listed, listed_signs, i * LANES, chunk, start)
+            fetch(after, start_after + ((b + 1) * count + i) * LANES)
+            at = start + i * row + b * apart
+            add_pair_to_eight(out, base + b * group, group, listed, signs, i * LANES, values, at, apart)
+    if groups & 1:
+        b = groups - 1
+        for i in range(count):
+            fetch(after, start_after + (b * count + i) * LANES)
+            at = start + i * row + b * apart
+            add_to_eight(out, base + b * group, group, listed, signs, i * LANES, values, at, apart)
 
 
 @_compiled
@@ -158,25 +154,43 @@ def scatter_dense(  # type: ignore[no-untyped-def]
     given = targets.shape[1]
     flat = features.reshape(-1)
     few = min(CHUNK_ROWS, rows)
+    # With a single group of columns listing targets takes longer than it saves.
+    eight = sparsity == LANES and groups > 1 and group < 2**32
+    # Groups of features that are added from where they lie; the others, targets and the ones are copied first.
+    direct = width >> 3 if eight and width <= WIDEST_DIRECT else 0
+    copied = direct * LANES
     chunk_group = (few + 1) * LANES
-    chunk = np.zeros(groups * chunk_group)
+    chunk = np.zeros((groups - direct) * chunk_group)
     places = np.empty((sparsity, few + LANES), np.int64)
     signs = np.empty((sparsity, few + LANES))
-    weighted = roots.shape[0] > 0
+    listed, listed_signs = np.empty(LANES * (few + LANES), np.uint32), np.empty(LANES * (few + LANES))
     for begin in range(0, rows, few):
         count = min(few, rows - begin)
         draw_targets(key0, key1, stream, row_numbers[begin : begin + count], size, places, signs)
+        if roots.shape[0]:
+            # Signs are ±1, so scaling them and scaling the rows give the same bits.
+            for k in range(sparsity):
+                for i in range(count):
+                    signs[k, i] *= roots[begin + i]
         for i in range(count):
-            scale = roots[begin + i] if weighted else 1.0
-            copy_groups(chunk, i * LANES, chunk_group, flat, (begin + i) * width, width, scale)
+            start = (begin + i) * width + copied
+            copy_groups(chunk, i * LANES, chunk_group, flat, start, width - copied, 1.0)
             for t in range(given):
-                c = width + t
-                chunk[(c >> 3) * chunk_group + i * LANES + (c & 7)] = scale * targets[begin + i, t]
+                c = width + t - copied
+                chunk[(c >> 3) * chunk_group + i * LANES + (c & 7)] = targets[begin + i, t]
             if intercept:
-                c = width + given
-                chunk[(c >> 3) * chunk_group + i * LANES + (c & 7)] = scale
-        after = (begin + count) * width
-        _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, flat, after)
+                c = width + given - copied
+                chunk[(c >> 3) * chunk_group + i * LANES + (c & 7)] = 1.0
+        first, after = begin * width, (begin + count) * width
+        if not eight:
+            _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, flat, after)
+            continue
+        _list_by_rows(places, signs, count, listed, listed_signs)
+        _scatter_groups(out, 0, group, direct, listed, listed_signs, count, flat, first, width, LANES, flat, after)
+        base, after = direct * group, after + direct * count * LANES
+        _scatter_groups(
+            out, base, group, groups - direct, listed, listed_signs, count, chunk, 0, LANES, chunk_group, flat, after
+        )
 
 
 @_compiled
@@ -189,7 +203,6 @@ def scatter_dense_once(  # type: ignore[no-untyped-def]
     few = min(CHUNK_ROWS, rows)
     places, signs = np.empty((1, few), np.int64), np.empty((1, few))
     weighted = roots.shape[0] > 0
-    whole = width >> 3
     for begin in range(0, rows, few):
         count = min(few, rows - begin)
         draw_targets(key0, key1, stream, row_numbers[begin : begin + count], size, places, signs)
@@ -197,12 +210,7 @@ def scatter_dense_once(  # type: ignore[no-untyped-def]
             sign, at = signs[0, i], places[0, i] * row
             if weighted:
                 sign *= roots[begin + i]
-            start = (begin + i) * width
-            fetch_all(flat, start + AHEAD, width)
-            for b in range(whole):
-                add_scaled(out, at + b * LANES, flat, start + b * LANES, sign)
-            if width & 7:
-                add_scaled_first(out, at + whole * LANES, flat, start + whole * LANES, sign, width & 7)
+            add_row(out, at, flat, (begin + i) * width, width, sign, AHEAD)
             for t in range(targets.shape[1]):
                 out[at + width + t] += sign * targets[begin + i, t]
             if intercept:

@@ -88,11 +88,11 @@ class ScatterAccumulator(Accumulator):
 
     def finish(self) -> FloatArray:
         """Return S A."""
-        group, row = self._strides
-        grouped = np.lib.stride_tricks.as_strided(
-            self._total, (self._size, self._groups, LANES), (8 * row, 8 * group, 8), writeable=False
-        )
-        return in_public_order(grouped.reshape(self._size, -1), self._columns, 1.0 / np.sqrt(self._sparsity))
+        if self._sparsity == 1:
+            matrix = self._total.reshape(self._size, -1)
+        else:
+            matrix = self._total.reshape(self._groups, self._size, LANES).swapaxes(0, 1).reshape(self._size, -1)
+        return in_public_order(matrix, self._columns, 1.0 / np.sqrt(self._sparsity))
 
 
 def aligned_zeros(count: int) -> FloatArray:

@@ -7,7 +7,7 @@ number of positions; rows that are padded, dropped, or of other partitions are z
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,10 +57,13 @@ def _key(seed: int) -> tuple[np.uint64, np.uint64]:
 def srht_signs(row_count: int, seed: int, stream: int = 0) -> FloatArray:
     """Return the random sign of every row, ±1, a function of seed, stream and the row's position."""
     out = np.empty(row_count)
-    fill_signs(*_key(seed), np.uint64(stream), np.arange(row_count, dtype=np.int64), out)
+    numbers = np.arange(row_count, dtype=np.int64)
+    fill_signs((*_key(seed), np.uint64(stream)), numbers, 0, np.empty(row_count + 6, np.uint64), out)
     return out
 
 
+# Every segment of a partition asks for the same rows.
+@lru_cache(maxsize=256)
 def srht_sampled_rows(row_count: int, size: int, seed: int, stream: int = 0) -> NDArray[np.int64]:
     """Return which m of the P rows of the Hadamard matrix are kept, drawn without replacement, in order."""
     padded = padded_rows(row_count)
@@ -76,7 +79,9 @@ def srht_sampled_rows(row_count: int, size: int, seed: int, stream: int = 0) -> 
         everything = np.concatenate([kept, words])
         kept = everything[np.sort(np.unique(everything, return_index=True)[1])]
         drawn += 2 * size
-    return np.sort(kept[:size])
+    rows = np.sort(kept[:size])
+    rows.flags.writeable = False
+    return rows
 
 
 class HadamardAccumulator(Accumulator):
@@ -88,8 +93,8 @@ class HadamardAccumulator(Accumulator):
         assert specification.size is not None
         assert specification.seed is not None
         assert stream.row_count is not None
-        self._columns, self._size, self._first = columns, specification.size, stream.first_row
-        self._random = (*_key(specification.seed), np.uint64(stream.number))
+        self._columns, self._size = columns, specification.size
+        random = (*_key(specification.seed), np.uint64(stream.number))
         kept = srht_sampled_rows(stream.row_count, self._size, specification.seed, stream.number)
         # An odd number of cache lines per row: powers of two of rows then do not compete for the same few places.
         self._stride = LANES * (-(-columns.width // LANES) | 1)
@@ -99,30 +104,22 @@ class HadamardAccumulator(Accumulator):
         self._block = aligned_zeros(self._stride << self._bits)
         self._state = np.array([-1, 0], dtype=np.int64)
         self._work = (self._total, kept, self._block, self._bits, self._stride)
+        rows = 1 << self._bits
+        self._taking = (self._state, np.empty(rows + 6, np.uint64), np.empty(rows), random, stream.first_row)
 
     def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
         """Take a tile."""
-        positions, scales = self._placed(row_numbers, np.empty(0))
         width, intercept = self._columns.width, int(self._columns.intercept)
-        add_tile(*self._work, self._state, positions, scales, tile, width, intercept)
-        return bool(np.isfinite(tile[: self._columns.width]).all())
+        add_tile(*self._work, *self._taking, row_numbers, tile, width, intercept)
+        return bool(np.isfinite(tile[:width]).all())
 
     def add_rows(self, rows: DenseRows | SparseRows) -> None:
         """Take rows where they lie."""
-        positions, scales = self._placed(rows.row_numbers, rows.roots)
-        rest = (positions, scales, rows.features, rows.targets, self._columns.intercept)
+        given = (rows.row_numbers, rows.roots, rows.features, rows.targets, self._columns.intercept)
         if isinstance(rows, DenseRows):
-            add_dense(*self._work, self._state, *rest)
+            add_dense(*self._work, *self._taking, *given)
         else:
-            add_sparse(*self._work, self._state, *rest, self._columns.features)
-
-    def _placed(self, row_numbers: IntArray, roots: FloatArray) -> tuple[IntArray, FloatArray]:
-        positions = row_numbers - self._first
-        scales = np.empty(positions.size)
-        fill_signs(*self._random, positions, scales)
-        if roots.size:
-            scales *= roots
-        return positions, scales
+            add_sparse(*self._work, *self._taking, *given, self._columns.features)
 
     def _flush(self) -> None:
         if self._state[0] >= 0:
