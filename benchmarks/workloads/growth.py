@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from benchmarks.problem import Arrays, FloatArray, Problem
 from benchmarks.rivals import gram_baseline, numpy_lstsq, ours
 from benchmarks.workloads.base import Case, Contestant, Workload
 from benchmarks.workloads.judging import judge_fit
+
+T = TypeVar("T")
 
 #: Which quantity grows, its values, and the problem for each; everything else stays as it is.
 ROWS = (62_500, 125_000, 250_000, 500_000, 1_000_000)
@@ -26,11 +29,11 @@ def _exact() -> tuple[Contestant, ...]:
     )
 
 
-def _sketched(partitions: int, size: int) -> tuple[Contestant, ...]:
+def _sketched(partitions: int, size: int, quick: bool) -> tuple[Contestant, ...]:
     def fit(kind: str) -> Callable[[Arrays], FloatArray]:
         return partial(ours.fit_sketched, kind=kind, partitions=partitions, size=size)
 
-    return tuple(Contestant(kind, f"partsketch: partition, {kind}", fit(kind), "ours") for kind in KINDS)
+    return tuple(Contestant(kind, f"partsketch: partition, {kind}", fit(kind), "ours") for kind in _some(KINDS, quick))
 
 
 def _case(name: str, problem: Problem, contestants: tuple[Contestant, ...], title: str) -> Case:
@@ -52,7 +55,7 @@ def _case(name: str, problem: Problem, contestants: tuple[Contestant, ...], titl
     )
 
 
-def _some(values: tuple[int, ...], quick: bool) -> tuple[int, ...]:
+def _some(values: tuple[T, ...], quick: bool) -> tuple[T, ...]:
     """Return the values of a series; for a quick run, which shows that it works, the first and the last."""
     return (values[0], values[-1]) if quick else values
 
@@ -70,11 +73,11 @@ def _cases(quick: bool) -> tuple[Case, ...]:
             for width in _some(COLUMNS, quick)
         ),
         *(
-            _case(f"k-{k}", sketched, _sketched(k, 224), f"n = {sketched.rows:,}, d = 54, m = 224, k = {k}")
+            _case(f"k-{k}", sketched, _sketched(k, 224, quick), f"n = {sketched.rows:,}, d = 54, m = 224, k = {k}")
             for k in _some(PARTITIONS, quick)
         ),
         *(
-            _case(f"m-{m}", sketched, _sketched(8, m), f"n = {sketched.rows:,}, d = 54, k = 8, m = {m}")
+            _case(f"m-{m}", sketched, _sketched(8, m, quick), f"n = {sketched.rows:,}, d = 54, k = 8, m = {m}")
             for m in _some(SKETCH_ROWS, quick)
         ),
     )

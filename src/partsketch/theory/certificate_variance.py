@@ -18,6 +18,7 @@ Finite only for c > 2, that is m > r + 3, like the variance of the excess loss i
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -29,18 +30,28 @@ from partsketch.theory.sketch_moments import SketchMoments
 PAIRWISE_LIMIT = 64
 
 
-def _unbiased_inverse_wishart(square: float, trace: float, c: float) -> tuple[float, float]:
+#: Numbers of products that are held at a time.
+_AT_A_TIME = 2**20
+
+
+def _unbiased_inverse_wishart(square: FloatArray, trace: FloatArray, c: float) -> tuple[FloatArray, FloatArray]:
     """`tr(HgHg)` and `(tr Hg)²` without bias from the same with an estimated inverse Gram matrix B in place of g."""
     kappa = (c + 1) * (c - 2)
-    system = np.array([[1 + (2 + c) / kappa, c / kappa], [2 * c / kappa, 1 + 2 / kappa]])
-    solved = np.linalg.solve(system, np.array([square, trace**2]))
-    return max(0.0, float(solved[0])), max(0.0, float(solved[1]))
+    # The expectations of both are combinations of both: two equations in two unknowns.
+    system = (1 + (2 + c) / kappa, c / kappa, 2 * c / kappa, 1 + 2 / kappa)
+    return _solved(*system, square, trace**2)
 
 
-def _unbiased_wishart(square: float, trace: float, m: float) -> float:
+def _unbiased_wishart(square: FloatArray, trace: FloatArray, m: FloatArray) -> FloatArray:
     """`tr(CGCG)` without bias from the same with a sketched Gram matrix A in place of G."""
-    system = np.array([[1 + 1 / m, 1 / m], [2 / m, 1.0]])
-    return max(0.0, float(np.linalg.solve(system, np.array([square, trace**2]))[0]))
+    return _solved(1 + 1 / m, 1 / m, 2 / m, np.ones_like(m), square, trace**2)[0]
+
+
+def _solved(a: Any, b: Any, c: Any, d: Any, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return x and y of a x + b y = first, c x + d y = second, which cannot be negative."""
+    determinant = a * d - b * c
+    x, y = (d * first - b * second) / determinant, (a * second - c * first) / determinant
+    return np.maximum(x, 0.0), np.maximum(y, 0.0)
 
 
 def _overlap(first: FloatArray, second: FloatArray) -> float:
@@ -92,14 +103,12 @@ def _matrix_variance(moments: SketchMoments, prices: FloatArray, squared_prices:
         m, c = moments.sizes[i], moments.sizes[i] - moments.ranks[i] - 1
         others, outer = total - gram, weighted - prices[i] * inverse
         product = others @ inverse
-        square, squared_trace = _unbiased_inverse_wishart(
-            float(np.sum(product * product.T)), float(np.trace(product)), c
-        )
+        square, squared_trace = _unbiased_inverse_wishart(*_square_and_trace(product), c)
         own = squared_prices[i] * (2 * squared_trace + 2 * c * square) / ((c + 1) * (c - 2))
         product = outer @ gram
-        cross = _unbiased_wishart(float(np.sum(product * product.T)), float(np.trace(product)), m)
+        cross = _unbiased_wishart(*_square_and_trace(product), m)
         mixed = float(np.sum((basis.T @ others @ basis) * (basis.T @ outer @ basis)))
-        variance += moments.sampling[i] * (own + 2 / m * cross - 4 * prices[i] / m * mixed)
+        variance += float(moments.sampling[i] * (own + 2 / m * cross - 4 * prices[i] / m * mixed))
     if len(grams) <= PAIRWISE_LIMIT:
         variance -= _pair_variance(moments, prices, squared_prices, grams, inverses, bases)
     return variance
@@ -114,16 +123,23 @@ def _pair_variance(
     bases: list[FloatArray],
 ) -> float:
     variance = 0.0
-    for i, (inverse, m, rank) in enumerate(zip(inverses, moments.sizes, moments.ranks, strict=True)):
-        c = m - rank - 1
-        for j, size in enumerate(moments.sizes):
-            if j == i:
-                continue
-            product = inverse @ grams[j]
-            trace = float(np.trace(product))
-            square = _unbiased_wishart(float(np.sum(product * product.T)), trace, size)
-            square, squared_trace = _unbiased_inverse_wishart(square, trace, c)
+    count, width = len(grams), len(grams[0])
+    step = max(1, _AT_A_TIME // width**2)
+    for begin in range(0, count, step):
+        chosen = np.arange(begin, min(begin + step, count))
+        stacked, sizes = np.stack([grams[j] for j in chosen]), moments.sizes[chosen]
+        for i, (inverse, m, rank) in enumerate(zip(inverses, moments.sizes, moments.ranks, strict=True)):
+            c = m - rank - 1
+            square, trace = _square_and_trace(inverse @ stacked)
+            square, squared_trace = _unbiased_inverse_wishart(_unbiased_wishart(square, trace, sizes), trace, c)
             pair = squared_prices[i] * ((2 + c) * square + c * squared_trace) / ((c + 1) * (c - 2))
-            shared = prices[i] * prices[j] * _overlap(bases[i], bases[j]) / m
-            variance += moments.sampling[i] * 2 / size * (pair + shared)
+            overlaps = np.array([_overlap(bases[i], bases[j]) for j in chosen])
+            shared = prices[i] * prices[chosen] * overlaps / m
+            of_others = np.where(chosen == i, 0.0, 2 / sizes * (pair + shared))
+            variance += float(moments.sampling[i] * of_others.sum())
     return variance
+
+
+def _square_and_trace(product: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return `tr(P²)` and `tr P` of one matrix or of each in a stack."""
+    return np.einsum("...ij,...ji->...", product, product), np.trace(product, axis1=-2, axis2=-1)
