@@ -20,7 +20,8 @@ import partsketch as ps
 from partsketch import InputError, LocalEngine, SketchedRegression
 from partsketch.checkpoint import open_checkpoint
 from partsketch.engines.base import TaskOutcome
-from partsketch.pieces import SEGMENT_ROWS, Piece, SummaryRequest, Task, TaskResult
+from partsketch.pieces import Piece, SummaryRequest, Task, TaskResult
+from partsketch.sketches.base import SEGMENT_ROWS
 from partsketch.sources.base import Source
 from partsketch.sources.identity import data_identity
 from partsketch.task_file import from_bytes, to_bytes

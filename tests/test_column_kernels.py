@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partsketch.blas import WIDEST_KERNEL, gram
-from partsketch.column_kernels import GROUP, column_addresses, copy_columns, copy_transposed, gram_of_columns
+from partsketch.blas import WIDEST_KERNEL, gram, padded_width
+from partsketch.column_kernels import (
+    CHUNK_ROWS,
+    GROUP,
+    column_addresses,
+    copy_columns,
+    copy_transposed,
+    gram_of_columns,
+    gram_of_rows,
+)
 
 EPSILON = np.finfo(np.float64).eps
 
@@ -37,6 +45,30 @@ def test_bits_do_not_depend_on_where_columns_lie(groups: int, rows: int, gap: in
     assert np.array_equal(out, gram(columns))
     assert np.array_equal(out, gram(spread))
     assert np.array_equal(out, gram(np.asfortranarray(columns)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 40),
+    st.integers(0, 10),
+    st.booleans(),
+    st.integers(1, 2500),
+    st.integers(0, 9),
+    st.integers(0, 2**32),
+)
+def test_rows_give_the_bits_of_their_columns(
+    width: int, targets: int, intercept: bool, rows: int, gap: int, seed: int
+) -> None:
+    """Chunks are worked on in turn, and what an earlier, longer one left in the buffer does not matter."""
+    rng = np.random.default_rng(seed)
+    features, others = rng.normal(size=(rows, width)), rng.normal(size=(rows, targets))
+    columns = np.concatenate([np.ones((int(intercept), rows)), features.T, others.T])
+    padded = padded_width(max(1, len(columns)))
+    chunk, out = np.zeros((padded, CHUNK_ROWS + gap)), np.empty((padded, padded))
+    chunk[: len(columns)] = np.nan
+    gram_of_rows(features, others, int(intercept), chunk, out)
+    expected = gram(np.concatenate([columns, np.zeros((padded - len(columns), rows))]))
+    assert np.array_equal(out, expected)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from partsketch import InputError, LocalEngine, PartsketchWarning, SketchedRegre
 from partsketch.engines.base import TaskOutcome
 from partsketch.fitting import fit_source
 from partsketch.options import FitOptions
-from partsketch.pieces import SEGMENT_ROWS, SummaryRequest, Task
+from partsketch.pieces import SummaryRequest, Task
+from partsketch.sketches.base import SEGMENT_ROWS
 from partsketch.sources.arrays import ArraySource, array_source
 from partsketch.sources.base import DenseBlock, Source
 
@@ -41,7 +43,7 @@ class Late:
         self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Iterator[TaskOutcome]:
         self.deadline = deadline
-        outcomes = list(LocalEngine(1).run(source, request, tasks))
+        outcomes = list(LocalEngine(1).run(source, request, [replace(task, apart=True) for task in tasks]))
         here = [one for one in outcomes if tasks[one.tasks[0]].start // SIZE not in self.late]
         if not self.bundle:
             yield from reversed(here)

@@ -14,7 +14,7 @@ import partsketch as ps
 from partsketch import InputError, LocalEngine, PartsketchWarning, SketchedRegression
 from partsketch.fitting import fit_source
 from partsketch.options import FitOptions
-from partsketch.pieces import SEGMENT_ROWS
+from partsketch.sketches.base import SEGMENT_ROWS
 from partsketch.sources import array_source
 from tests.fits import METHODS, data, quiet
 

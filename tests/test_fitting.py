@@ -15,7 +15,7 @@ import partsketch as ps
 from partsketch import Model, PartsketchWarning, SketchedRegression
 from partsketch.gathering import make_tasks
 from partsketch.partitions import order_partitions
-from partsketch.pieces import SEGMENT_ROWS
+from partsketch.sketches.base import SEGMENT_ROWS
 from partsketch.sources.base import FilePart
 from tests.fits import METHODS, data
 

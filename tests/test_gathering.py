@@ -15,8 +15,8 @@ from partsketch import InputError, LocalEngine
 from partsketch.engines.base import TaskOutcome
 from partsketch.gathering import Gathered, gather, make_tasks, merge_results
 from partsketch.partitions import Partitioning, order_partitions
-from partsketch.pieces import SEGMENT_ROWS, SummaryRequest, Task, TaskResult
-from partsketch.sketches.base import SketchSpecification
+from partsketch.pieces import SummaryRequest, Task, TaskResult
+from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification
 from partsketch.sources.arrays import array_source
 from partsketch.sources.base import Source
 from partsketch.sources.labelled import LabelledSource

@@ -23,8 +23,8 @@ from partsketch.engines.local import usable_cores
 from partsketch.fitting import fit_source
 from partsketch.options import FitOptions
 from partsketch.partitions import single_partition
-from partsketch.pieces import SEGMENT_ROWS, SummaryRequest, Task
-from partsketch.sketches.base import SketchSpecification
+from partsketch.pieces import SummaryRequest, Task
+from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification
 from partsketch.sources import DenseBlock, Encoding
 
 

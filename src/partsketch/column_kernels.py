@@ -14,6 +14,8 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from partsketch.sketches.lanes import LANES, transpose_eight
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -21,7 +23,7 @@ IntArray = NDArray[np.int64]
 GROUP = 4
 
 #: Rows that are read again for every pair of groups: those of a few columns should stay in the first-level cache.
-_CHUNK_ROWS = 1024
+CHUNK_ROWS = 1024
 
 #: Rows that a transposing copy takes at once: whole cache lines of every column, from rows that stay in the cache.
 _ROWS_AT_ONCE = 16
@@ -95,6 +97,20 @@ def _group_products(addresses: IntArray, i: int, j: int, rows: int, out: FloatAr
 
 
 @numba.njit(nogil=True, error_model="numpy", cache=True)
+def _add_products(addresses: IntArray, rows: int, out: FloatArray) -> None:
+    for i in range(0, addresses.size, GROUP):
+        for j in range(i, addresses.size, GROUP):
+            _group_products(addresses, i, j, rows, out)
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def _mirror(out: FloatArray) -> None:
+    for i in range(out.shape[0]):
+        for j in range(i):
+            out[i, j] = out[j, i]
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
 def gram_of_columns(addresses: IntArray, rows: int, out: FloatArray) -> None:
     """Write the Gram matrix of the columns at these addresses; their number is a multiple of four.
 
@@ -103,16 +119,53 @@ def gram_of_columns(addresses: IntArray, rows: int, out: FloatArray) -> None:
     width = addresses.size
     out[:] = 0.0
     here = np.empty(width, np.int64)
-    for begin in range(0, rows, _CHUNK_ROWS):
-        count = min(_CHUNK_ROWS, rows - begin)
+    for begin in range(0, rows, CHUNK_ROWS):
+        count = min(CHUNK_ROWS, rows - begin)
         for column in range(width):
             here[column] = addresses[column] + 8 * begin
-        for i in range(0, width, GROUP):
-            for j in range(i, width, GROUP):
-                _group_products(here, i, j, count, out)
-    for i in range(width):
-        for j in range(i):
-            out[i, j] = out[j, i]
+        _add_products(here, count, out)
+    _mirror(out)
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def _copy_transposed(rows: FloatArray, address: int, step: int) -> None:
+    """Write column j of some rows to the address and the j · step numbers from there on."""
+    height, width = rows.shape
+    out = numba.carray(_pointer(address), max(0, (width - 1) * step + height))
+    flat = rows.reshape(-1)
+    whole = height & -LANES if width >= LANES else 0
+    for row in range(0, whole, LANES):
+        for left in range(0, width, LANES):
+            # The last eight columns may have been written in part: again, with the same numbers.
+            column = min(left, width - LANES)
+            transpose_eight(out, column * step + row, step, flat, row * width + column, width)
+    for top in range(whole, height, _ROWS_AT_ONCE):
+        bottom = min(top + _ROWS_AT_ONCE, height)
+        for column in range(width):
+            for row in range(top, bottom):
+                out[column * step + row] = flat[row * width + column]
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def gram_of_rows(features: FloatArray, targets: FloatArray, ones: int, chunk: FloatArray, out: FloatArray) -> None:
+    """Write the Gram matrix of the columns [1, features, targets] of rows that lie one after another.
+
+    The bits are those of `gram_of_columns`. `chunk` has room for the columns of `CHUNK_ROWS` rows, one after another;
+    the padding, its last columns, is zero.
+    """
+    rows, width = features.shape
+    columns, step = chunk.shape
+    out[:] = 0.0
+    addresses = np.empty(columns, np.int64)
+    for column in range(columns):
+        addresses[column] = chunk.ctypes.data + 8 * column * step
+    chunk[:ones] = 1.0
+    for begin in range(0, rows, CHUNK_ROWS):
+        end = min(begin + CHUNK_ROWS, rows)
+        _copy_transposed(features[begin:end], addresses[ones], step)
+        _copy_transposed(targets[begin:end], addresses[ones] + 8 * width * step, step)
+        _add_products(addresses, end - begin, out)
+    _mirror(out)
 
 
 @numba.njit(nogil=True, error_model="numpy", cache=True)
@@ -135,17 +188,6 @@ def _copy_columns_to_rows(sources: IntArray, begin: int, rows: FloatArray) -> No
                 rows[row, column] = values[row]
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
-def _copy_transposed(rows: FloatArray, targets: IntArray) -> None:
-    height, width = rows.shape
-    for top in range(0, height, _ROWS_AT_ONCE):
-        bottom = min(top + _ROWS_AT_ONCE, height)
-        for column in range(width):
-            out = numba.carray(_pointer(targets[column]), height)
-            for row in range(top, bottom):
-                out[row] = rows[row, column]
-
-
 def copy_columns(addresses: IntArray, begin: int, out: FloatArray) -> None:
     """Copy the rows from `begin` on of the columns at these addresses, one row of `out` each.
 
@@ -160,7 +202,7 @@ def copy_columns(addresses: IntArray, begin: int, out: FloatArray) -> None:
 def copy_transposed(rows: NDArray[np.generic], out: FloatArray) -> None:
     """Copy rows into `out`, one row of `out` per column; rows of doubles that lie one after another go quickest."""
     if rows.dtype == np.float64 and rows.flags.c_contiguous and rows.flags.aligned and out.strides[1] == 8:
-        _copy_transposed(rows, column_addresses(out))
+        _copy_transposed(rows, out.__array_interface__["data"][0], out.strides[0] // 8)
     else:
         out[...] = rows.T
 

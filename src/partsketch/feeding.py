@@ -8,7 +8,7 @@ from partsketch.blas import padded_width, tile_rows_for
 from partsketch.column_kernels import column_addresses
 from partsketch.errors import InputError
 from partsketch.pieces import Piece, SummaryRequest
-from partsketch.sketches.base import Columns, FloatArray, IntArray, get_sketch
+from partsketch.sketches.base import Accumulator, Columns, DenseRows, FloatArray, IntArray, get_sketch
 from partsketch.sources.base import Block, Source
 from partsketch.sources.blocks import ColumnBlock
 from partsketch.sources.in_place import add_in_order, rows_in_place
@@ -34,32 +34,48 @@ class RowFeeder:
     """Collects the rows of one segment of one partition into tiles and gives the tiles to the sketches."""
 
     def __init__(self, source: Source, request: SummaryRequest, partition: int, segment: int) -> None:
+        self._request = request
         self._names = (*source.feature_names, *source.target_names)
         self._first = int(request.fit_intercept)
         self._width = self._first + len(self._names)
-        self._partition, self._segment = partition, segment
-        sketch = get_sketch(request.specification.kind)
+        self._columns = Columns(len(source.feature_names), len(source.target_names), request.fit_intercept)
+        self._targets = slice(self._first + len(source.feature_names), self._width)
+        self._replayable = source.replayable
+        self._sketch = get_sketch(request.specification.kind)
         # Rows that lie one after another in memory are copied as they are where the sketch takes either: products of
         # the library have the same bits, unless columns or rows are few.
-        either = padded_width(self._width) >= sketch.row_tiles_from and getattr(source, "row_major", False)
-        self._tile_by_rows = either or sketch.wants_rows
-        self._may_be_either = either and not sketch.wants_rows
+        either = padded_width(self._width) >= self._sketch.row_tiles_from and getattr(source, "row_major", False)
+        self._tile_by_rows = either or self._sketch.wants_rows
+        self._may_be_either = either and not self._sketch.wants_rows
         self._tile = np.empty((0, 0))
+        self._tile_rows = tile_rows_for(padded_width(self._width))
         self._filled = 0
         self._places: IntArray | None = None
-        columns = Columns(len(source.feature_names), len(source.target_names), request.fit_intercept)
-        self._accumulators = [
-            sketch.accumulator(request.specification, request.stream(partition, number), columns)
-            for number in range(request.sketches_per_partition)
-        ]
-        # Only rows that can be read again are not looked at one tile at a time: the message names the culprit.
-        self._takes_rows = source.replayable and all(accumulator.takes_rows for accumulator in self._accumulators)
+        self._partition = -1
+        self._accumulators: list[Accumulator] = []
+        self.begin(partition, segment)
+
+    def begin(self, partition: int, segment: int) -> None:
+        """Prepare for the rows of a segment; after `finish`, in the memory that is there.
+
+        Fresh memory is cleared by the system first, page by page, which can take longer than the work on a segment.
+        """
+        if partition != self._partition or not all(accumulator.restart() for accumulator in self._accumulators):
+            self._accumulators = [
+                self._sketch.accumulator(
+                    self._request.specification, self._request.stream(partition, number), self._columns
+                )
+                for number in range(self._request.sketches_per_partition)
+            ]
+            # Only rows that can be read again are not looked at one tile at a time: the message names the culprit.
+            self._takes_rows = self._replayable and all(accumulator.takes_rows for accumulator in self._accumulators)
+        self._partition, self._segment = partition, segment
         self._last_row = -1
         self._rows = 0
         self._weight = 0.0
-        self._targets = slice(self._first + len(source.feature_names), self._width)
-        self._lowest = np.full(len(source.target_names), np.inf)
-        self._highest = -self._lowest
+        self._range = np.empty((2, self._columns.targets))
+        self._lowest, self._highest = self._range
+        self._lowest[:], self._highest[:] = np.inf, -np.inf
 
     def feed(self, block: Block, begin: int, end: int) -> None:
         """Take rows begin to end of a block."""
@@ -69,9 +85,7 @@ class RowFeeder:
             return
         for accumulator in self._accumulators:
             accumulator.add_rows(rows)
-        if rows.targets.size:
-            np.fmin(self._lowest, rows.targets.min(axis=0), out=self._lowest)
-            np.fmax(self._highest, rows.targets.max(axis=0), out=self._highest)
+        self._see_rows(rows.targets)
         self._count(block, begin, end)
         self._last_row = int(rows.row_numbers[-1])
 
@@ -84,19 +98,19 @@ class RowFeeder:
 
     def _make_tile(self) -> None:
         """Make room for a tile: only now, because most sketches take rows where they lie."""
-        padded = padded_width(self._width)
-        tile_rows = tile_rows_for(padded)
-        self._tile = np.zeros((tile_rows, padded)).T if self._tile_by_rows else np.zeros((padded, tile_rows))
-        self._row_numbers = np.empty(tile_rows, dtype=np.int64)
+        padded, rows = padded_width(self._width), self._tile_rows
+        self._tile = np.zeros((rows, padded)).T if self._tile_by_rows else np.zeros((padded, rows))
+        self._row_numbers = np.empty(rows, dtype=np.int64)
 
     def _feed_tiles(self, block: Block, begin: int, end: int) -> None:
-        if not self._tile.size:
-            self._make_tile()
-        capacity = self._tile.shape[1]
+        capacity = self._tile_rows
         while begin < end:
-            if self._filled == 0 and end - begin >= capacity and self._feed_in_place(block, begin):
-                begin += capacity
+            tiles = (end - begin) // capacity if self._filled == 0 else 0
+            if tiles and (taken := self._feed_in_place(block, begin, tiles)):
+                begin += taken * capacity
                 continue
+            if not self._tile.size:
+                self._make_tile()
             count = min(end - begin, capacity - self._filled)
             here = slice(self._filled, self._filled + count)
             block.copy_into(self._tile[self._first : self._width, here], begin, begin + count)
@@ -112,25 +126,46 @@ class RowFeeder:
             if self._filled == capacity:
                 self._flush()
 
-    def _feed_in_place(self, block: Block, begin: int) -> bool:
-        """Give a whole tile to the sketch where it lies, if it lies there in doubles and the sketch takes it so."""
-        if not isinstance(block, ColumnBlock) or block.weights is not None or len(self._accumulators) > 1:
-            return False
+    def _feed_in_place(self, block: Block, begin: int, tiles: int) -> int:
+        """Give whole tiles to the sketch where they lie, in doubles, and return how many it takes so."""
+        if block.weights is not None or len(self._accumulators) > 1:
+            return 0
+        rows = None
+        if isinstance(block, ColumnBlock):
+            tiles = self._feed_columns(block, begin, tiles)
+        else:
+            rows = rows_in_place(block, begin, begin + tiles * self._tile_rows)
+            if not isinstance(rows, DenseRows):
+                return 0
+            tiles = self._accumulators[0].add_dense_tiles(rows, self._tile_rows)
+        end = begin + tiles * self._tile_rows
+        if tiles:
+            if isinstance(block, ColumnBlock):
+                targets = block.columns[self._columns.features :]
+                self._see_targets(np.array([np.asarray(column)[begin:end] for column in targets]))
+            elif rows is not None:
+                self._see_rows(rows.targets[: end - begin])
+            self._count(block, begin, end)
+        return tiles
+
+    def _feed_columns(self, block: ColumnBlock, begin: int, tiles: int) -> int:
         if block.addresses is None:
-            return False
-        count = self._tile.shape[1]
+            return 0
         if self._places is None:
-            # The intercept's ones and the padding's zeros are those of the tile.
+            if not self._tile.size:
+                self._make_tile()
+            # The intercept's ones and the padding's zeros are those of the tile, the same for every one.
             self._tile[: self._first] = 1.0
             self._places = column_addresses(self._tile)
+            self._steps = np.zeros_like(self._places)
+            self._steps[self._first : self._width] = 8 * self._tile_rows
         self._places[self._first : self._width] = block.addresses + 8 * begin
-        with np.errstate(all="ignore"):
-            if not self._accumulators[0].add_columns(self._places, count):
-                return False
-        targets = block.columns[self._targets.start - self._first :]
-        self._see_targets(np.array([np.asarray(column)[begin : begin + count] for column in targets]))
-        self._count(block, begin, begin + count)
-        return True
+        return self._accumulators[0].add_columns(self._places, self._steps, tiles, self._tile_rows)
+
+    def _see_rows(self, targets: FloatArray) -> None:
+        if targets.size:
+            np.fmin(self._lowest, targets.min(axis=0), out=self._lowest)
+            np.fmax(self._highest, targets.max(axis=0), out=self._highest)
 
     def _see_targets(self, values: FloatArray) -> None:
         np.fmin(self._lowest, values.min(axis=1), out=self._lowest)
@@ -139,11 +174,11 @@ class RowFeeder:
     def _flush(self) -> None:
         if self._filled == 0:
             return
+        tile, rows = self._tile[:, : self._filled], self._row_numbers[: self._filled]
         if self._may_be_either and self._filled < self._tile.shape[1]:
             partial = np.zeros(self._tile.shape)
-            partial[:, : self._filled] = self._tile[:, : self._filled]
-            self._tile = partial
-        tile, rows = self._tile[:, : self._filled], self._row_numbers[: self._filled]
+            partial[:, : self._filled] = tile
+            tile = partial[:, : self._filled]
         # Values that are not finite are looked for in the small product, where they cannot hide, not in every tile.
         with np.errstate(all="ignore"):
             for accumulator in self._accumulators:
@@ -162,9 +197,7 @@ class RowFeeder:
     def finish(self) -> Piece:
         """Return the piece."""
         self._flush()
-        with np.errstate(all="ignore"):
-            if self._last_row >= 0 and not all(accumulator.is_finite() for accumulator in self._accumulators):
-                raise NotFiniteError("", self._last_row, float("nan"))
+        if self._last_row >= 0 and not all(accumulator.is_finite() for accumulator in self._accumulators):
+            raise NotFiniteError("", self._last_row, float("nan"))
         matrices = tuple(accumulator.finish() for accumulator in self._accumulators)
-        target_range = np.stack([self._lowest, self._highest])
-        return Piece(self._partition, self._segment, matrices, self._rows, self._weight, target_range)
+        return Piece(self._partition, self._segment, matrices, self._rows, self._weight, self._range)

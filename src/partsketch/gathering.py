@@ -16,11 +16,11 @@ from partsketch.errors import InputError
 from partsketch.fold import TreeFold
 from partsketch.merging import PieceFold
 from partsketch.partitions import UNKNOWN_END, Partitioning
-from partsketch.pieces import INTERCEPT, SEGMENT_ROWS, Piece, SummaryRequest, Task, TaskResult
+from partsketch.pieces import INTERCEPT, Piece, SummaryRequest, Task, TaskResult
 from partsketch.provenance import Part
 from partsketch.record import PartitionLeftOut
 from partsketch.running import run_tasks
-from partsketch.sketches.base import get_sketch
+from partsketch.sketches.base import SEGMENT_ROWS, get_sketch
 from partsketch.sources.base import Source
 from partsketch.summary import Summary
 from partsketch.tolerance import Tolerance

@@ -66,14 +66,15 @@ class PieceFold:
 
 
 def _merged(sketch: Sketch, first: Piece, second: Piece) -> Piece:
-    low = np.minimum(first.target_range[0], second.target_range[0])
-    high = np.maximum(first.target_range[1], second.target_range[1])
+    target_range = np.empty_like(first.target_range)
+    np.minimum(first.target_range[0], second.target_range[0], out=target_range[0])
+    np.maximum(first.target_range[1], second.target_range[1], out=target_range[1])
     return replace(
         first,
         matrices=tuple(sketch.merge(a, b) for a, b in zip(first.matrices, second.matrices, strict=True)),
         row_count=first.row_count + second.row_count,
         weight_sum=first.weight_sum + second.weight_sum,
-        target_range=np.stack([low, high]),
+        target_range=target_range,
     )
 
 

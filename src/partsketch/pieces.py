@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from partsketch.partitions import UNKNOWN_END, Partitioning
-from partsketch.sketches.base import FloatArray, SketchSpecification, Stream
+from partsketch.sketches.base import FloatArray, SketchSpecification, Stream, get_sketch
 
 if TYPE_CHECKING:
     from partsketch.sources.base import Block, Source
-
-#: Rows of a segment: enough to amortise a merge, few enough to share one partition among threads.
-SEGMENT_ROWS = 65536
 
 INTERCEPT = "(intercept)"
 
@@ -36,7 +33,7 @@ class SummaryRequest:
     guides
         What a first pass found, one per partition, for sketches that make two.
     segment_rows
-        Row numbers of a segment.
+        Row numbers of a segment; 0 takes as many as the kind of sketch should have.
     """
 
     specification: SketchSpecification
@@ -45,7 +42,11 @@ class SummaryRequest:
     sketches_per_partition: int = 1
     row_count: int | None = None
     guides: tuple[FloatArray, ...] = ()
-    segment_rows: int = SEGMENT_ROWS
+    segment_rows: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.segment_rows:
+            object.__setattr__(self, "segment_rows", get_sketch(self.specification.kind).segment_rows)
 
     def stream(self, partition: int, number: int) -> Stream:
         """Return the rows of a partition's sketch of this number."""
@@ -56,11 +57,14 @@ class SummaryRequest:
         guide = self.guides[partition] if self.guides else None
         return Stream(partition * self.sketches_per_partition + number, first, count, guide)
 
-    def feeder(self, source: Source, partition: int, segment: int) -> Feeder:
-        """Return what takes the rows of one segment of one partition."""
+    def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
+        """Return what takes the rows of one segment of one partition: `done`, which has finished another, if given."""
         from partsketch.feeding import RowFeeder
 
-        return RowFeeder(source, self, partition, segment)
+        if not isinstance(done, RowFeeder):
+            return RowFeeder(source, self, partition, segment)
+        done.begin(partition, segment)
+        return done
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ cannot change a bit of the result.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -76,7 +77,8 @@ class _Tally:
 
 
 def _contiguous(source: Source, request: SummaryRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
-    bounds = np.asarray(request.partitioning.bounds, dtype=np.int64)
+    bounds = request.partitioning.bounds
+    assert bounds is not None
     feeder: Feeder | None = None
     segment_stop = -1
     for block in blocks:
@@ -88,12 +90,12 @@ def _contiguous(source: Source, request: SummaryRequest, blocks: Iterator[Block]
                     yield feeder.finish()
                 if row >= bounds[-1]:
                     return
-                partition = int(np.searchsorted(bounds, row, side="right")) - 1
-                segment = (row - int(bounds[partition])) // request.segment_rows
-                segment_stop = int(min(bounds[partition] + (segment + 1) * request.segment_rows, bounds[partition + 1]))
-                feeder = request.feeder(source, partition, segment)
+                partition = bisect_right(bounds, row) - 1
+                segment = (row - bounds[partition]) // request.segment_rows
+                segment_stop = min(bounds[partition] + (segment + 1) * request.segment_rows, bounds[partition + 1])
+                feeder = request.feeder(source, partition, segment, feeder)
             assert feeder is not None
-            end = int(np.searchsorted(block.row_numbers, segment_stop))
+            end = int(block.row_numbers.searchsorted(segment_stop))
             feeder.feed(block, begin, end)
             begin = end
     if feeder is not None:

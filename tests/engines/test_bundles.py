@@ -15,7 +15,8 @@ from partsketch.engines.bundles import bundle_tasks, run_bundle, shrinking_bundl
 from partsketch.fitting import fit_source
 from partsketch.gathering import make_tasks
 from partsketch.partitions import single_partition
-from partsketch.pieces import SEGMENT_ROWS, Task, TaskResult
+from partsketch.pieces import Task, TaskResult
+from partsketch.sketches.base import SEGMENT_ROWS
 from partsketch.summarise import summarise_rows
 from tests.engines.made_up import EXACT
 from tests.test_local_engine import MadeUpRows, options

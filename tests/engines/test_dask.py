@@ -20,7 +20,7 @@ from partsketch.engines.base import get_engine
 from partsketch.fitting import fit_source
 from partsketch.gathering import make_tasks
 from partsketch.partitions import single_partition
-from partsketch.pieces import SEGMENT_ROWS
+from partsketch.sketches.base import SEGMENT_ROWS
 from tests.engines import made_up
 from tests.engines.made_up import EXACT, FRAME_ROWS, eventually, peak_bytes
 from tests.test_local_engine import MadeUpRows, options

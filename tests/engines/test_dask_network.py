@@ -114,7 +114,7 @@ FIT = """
     from partsketch import LocalEngine
     from partsketch.engines.dask import DaskEngine
     from partsketch.fitting import fit_source
-    from partsketch.pieces import SEGMENT_ROWS
+    from partsketch.sketches.base import SEGMENT_ROWS
     from tests.test_local_engine import MadeUpRows, options
 
     def text(fit):

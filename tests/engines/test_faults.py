@@ -12,7 +12,7 @@ import pytest
 import partsketch as ps
 from partsketch import InputError, LocalEngine
 from partsketch.fitting import fit_source
-from partsketch.pieces import SEGMENT_ROWS
+from partsketch.sketches.base import SEGMENT_ROWS
 from tests.engines.made_up import frame
 from tests.test_local_engine import MadeUpRows, options
 

@@ -20,7 +20,8 @@ from partsketch.engines.base import get_engine
 from partsketch.fitting import fit_source
 from partsketch.gathering import make_tasks
 from partsketch.partitions import single_partition
-from partsketch.pieces import SEGMENT_ROWS, Task
+from partsketch.pieces import Task
+from partsketch.sketches.base import SEGMENT_ROWS
 from partsketch.sources import DenseBlock
 from tests.engines.made_up import EXACT, eventually, frame, notes, peak_bytes, quiet
 from tests.test_local_engine import MadeUpRows, options

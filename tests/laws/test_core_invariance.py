@@ -17,7 +17,7 @@ from scipy import sparse
 from partsketch import LocalEngine
 from partsketch.fitting import fit_source
 from partsketch.options import FitOptions
-from partsketch.pieces import SEGMENT_ROWS
+from partsketch.sketches.base import SEGMENT_ROWS
 from partsketch.sources import Source, array_source, open_source
 from partsketch.sources.labelled import LabelledSource
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from queue import Empty, SimpleQueue
 
 from partsketch.blas import one_thread_each
@@ -14,6 +15,7 @@ from partsketch.engines.bundles import Bundle, run_bundle, shrinking_bundles
 from partsketch.errors import InputError
 from partsketch.pieces import SummaryRequest, Task
 from partsketch.report.progress import RowProgress
+from partsketch.sources.arrays import ArraySource
 from partsketch.sources.base import Source
 from partsketch.summarise import summarise_rows
 
@@ -57,17 +59,16 @@ class LocalEngine:
     def run(
         self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Iterator[TaskOutcome]:
-        """Yield outcomes as tasks end; tasks are begun in their order, at most two bundles per worker are under way."""
+        """Yield outcomes as tasks end; tasks are begun in their order."""
         if not tasks:
             return
-        # Tasks that begin inside a row group cost the rows before them.
-        apart = deadline is not None or any(task.apart for task in tasks) or not source.boundaries
-        apart = apart or getattr(source, "one_by_one", False)
+        # Tasks that begin inside a row group cost the rows before them; of rows in memory tasks are so short that
+        # handing them out one by one would be a good part of the work.
+        apart = deadline is not None or any(task.apart for task in tasks) or getattr(source, "one_by_one", False)
+        apart = apart or not (source.boundaries or isinstance(source, ArraySource))
         bundles = shrinking_bundles(len(tasks), self.threads, 1 if apart else _MOST_TASKS)
         threads = min(self.threads, len(bundles))
         stop = threading.Event()
-        waiting: SimpleQueue[int | None] = SimpleQueue()
-        ended: SimpleQueue[Bundle] = SimpleQueue()
         total = None if tasks[-1].stop is None else sum((task.stop or 0) - task.start for task in tasks)
 
         def after_block(rows: int) -> None:
@@ -75,44 +76,61 @@ class LocalEngine:
                 raise _StoppedError
             progress.advance(rows)
 
-        def work() -> None:
-            while (number := waiting.get()) is not None and not stop.is_set():
-                chosen = [(index, tasks[index]) for index in bundles[number]]
-                bundle = run_bundle(
-                    request.specification.kind,
-                    chosen,
-                    lambda task: summarise_rows(source, request, task, self._block_rows, after_block),
-                )
-                if stop.is_set():
-                    return
-                ended.put(bundle)
+        def done(number: int) -> Bundle:
+            return run_bundle(
+                request.specification.kind,
+                [(index, tasks[index]) for index in bundles[number]],
+                lambda task: summarise_rows(source, request, task, self._block_rows, after_block),
+            )
 
-        # Daemons: a read that hangs past a deadline must not keep the process from ending.
-        workers = [threading.Thread(target=work, daemon=True, name=f"partsketch-{i}") for i in range(threads)]
         with RowProgress(total) as progress, one_thread_each():
-            try:
-                for worker in workers:
-                    worker.start()
-                begun = min(2 * threads, len(bundles))
-                for number in range(begun):
-                    waiting.put(number)
-                for _ in bundles:
-                    bundle = _next(ended, deadline)
-                    if bundle is None:
-                        return
-                    # The next one is begun before outcomes are handed over, so that no worker waits for their merging.
-                    if begun < len(bundles):
-                        waiting.put(begun)
-                        begun += 1
-                    yield from bundle.outcomes()
-            finally:
-                stop.set()
-                for _ in workers:
-                    waiting.put(None)
-                if deadline is None:
-                    for worker in workers:
-                        if worker.ident is not None:
-                            worker.join()
+            if threads == 1 and deadline is None:
+                # A worker that nobody works beside would only cost the time to start it.
+                for number in range(len(bundles)):
+                    yield from done(number).outcomes()
+            else:
+                yield from _in_threads(threads, len(bundles), done, stop, deadline)
+
+
+def _in_threads(
+    threads: int, count: int, done: Callable[[int], Bundle], stop: threading.Event, deadline: float | None
+) -> Iterator[TaskOutcome]:
+    """Yield what becomes of bundles 0 to count − 1, at most two per worker being under way."""
+    waiting: SimpleQueue[int | None] = SimpleQueue()
+    ended: SimpleQueue[Bundle] = SimpleQueue()
+
+    def work() -> None:
+        while (number := waiting.get()) is not None and not stop.is_set():
+            bundle = done(number)
+            if stop.is_set():
+                return
+            ended.put(bundle)
+
+    # Work lies ready before workers start, and word of its end behind the last of it: nobody waits for this thread,
+    # which starts workers, merges and ends while they work.
+    queued = iter([*range(count), *[None] * threads])
+    for number in islice(queued, 2 * threads):
+        waiting.put(number)
+    # Daemons: a read that hangs past a deadline must not keep the process from ending.
+    workers = [threading.Thread(target=work, daemon=True, name=f"partsketch-{i}") for i in range(threads)]
+    try:
+        for worker in workers:
+            worker.start()
+        for _ in range(count):
+            bundle = _next(ended, deadline)
+            if bundle is None:
+                return
+            for number in islice(queued, 1):
+                waiting.put(number)
+            yield from bundle.outcomes()
+    finally:
+        stop.set()
+        for _ in workers:
+            waiting.put(None)
+        if deadline is None:
+            for worker in workers:
+                if worker.ident is not None:
+                    worker.join()
 
 
 def _next(ended: SimpleQueue[Bundle], deadline: float | None) -> Bundle | None:

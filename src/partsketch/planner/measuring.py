@@ -14,10 +14,10 @@ from partsketch.blas import gram, one_thread_each, padded_width, tile_rows_for
 from partsketch.engines.local import LocalEngine, usable_cores
 from partsketch.gathering import gather, guided
 from partsketch.partitions import single_partition
-from partsketch.pieces import SEGMENT_ROWS, SummaryRequest
+from partsketch.pieces import SummaryRequest
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.costs import sketch_cost
-from partsketch.sketches.base import SketchSpecification, all_sketches
+from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification, all_sketches
 from partsketch.sketches.counter_random import derive_key, fill_normals
 from partsketch.sources import open_source
 from partsketch.sources.arrays import array_source

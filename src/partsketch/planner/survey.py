@@ -15,9 +15,9 @@ from partsketch.errors import InputError
 from partsketch.gathering import gather
 from partsketch.options import FitOptions
 from partsketch.partitions import make_partitioning
-from partsketch.pieces import INTERCEPT, SEGMENT_ROWS, SummaryRequest
+from partsketch.pieces import INTERCEPT, SummaryRequest
 from partsketch.planner.given import GivenRows
-from partsketch.sketches.base import SketchSpecification
+from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification
 from partsketch.sources.base import Source
 from partsketch.summary_moments import exact_moments
 from partsketch.theory.arguments import require_count

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from partsketch.options import METHODS
-from partsketch.pieces import SEGMENT_ROWS
+from partsketch.sketches.base import SEGMENT_ROWS, get_sketch
 
 #: With more tasks than this workers end at about the same time.
 _MANY_TASKS = 256
@@ -74,7 +74,11 @@ class Work:
         """Pieces of work that may go on at the same time."""
         if not self.splittable:
             return 1
-        return self._parts * max(1, math.ceil(self.rows / self._parts / SEGMENT_ROWS))
+        return self._parts * max(1, math.ceil(self.rows / self._parts / self._segment_rows))
+
+    @property
+    def _segment_rows(self) -> int:
+        return get_sketch(self.sketch).segment_rows
 
     @property
     def _parts(self) -> int:
@@ -86,8 +90,8 @@ class Work:
             return 1.0
         if self.tasks > _MANY_TASKS:
             return float(workers)
-        parts, longest = self._parts, SEGMENT_ROWS
-        if self.storage != "memory" and self.group_rows > SEGMENT_ROWS:
+        parts, longest = self._parts, self._segment_rows
+        if self.storage != "memory" and self.group_rows > longest:
             # Segments that start in the same row group are read by one worker, whatever their partition.
             parts, longest = 1, self.group_rows
         whole, rest = divmod(self.rows / parts, longest)

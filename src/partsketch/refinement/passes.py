@@ -52,7 +52,7 @@ class ProductRequest(SummaryRequest):
     with_targets: bool = True
     with_scales: bool = False
 
-    def feeder(self, source: Source, partition: int, segment: int) -> Feeder:
+    def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
         """Return what multiplies the rows of one segment."""
         return _Multiplier(source, self, partition, segment)
 

@@ -21,6 +21,9 @@ from partsketch.errors import InputError
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+#: Rows of a segment: enough to amortise a merge, few enough to share one partition among threads.
+SEGMENT_ROWS = 65536
+
 
 @dataclass(frozen=True)
 class SketchSpecification:
@@ -161,12 +164,20 @@ class Accumulator(ABC):
         Returns False when the tile has values that are not finite; nothing may be added after that.
         """
 
-    def add_columns(self, addresses: IntArray, rows: int) -> bool:
-        """Take one tile whose columns of doubles lie at these addresses, padded like a tile.
+    def add_columns(self, addresses: IntArray, steps: IntArray, tiles: int, tile_rows: int) -> int:
+        """Take tiles whose columns of doubles lie at these addresses, and in each next tile `steps` bytes further on.
 
-        Returns False, having taken nothing, when it must be given as a tile. Saves a copy where rows arrive by column.
+        Columns are padded like those of a tile. Returns how many tiles were taken; the next must be given as a tile.
+        Saves a copy where rows arrive by column.
         """
-        return False
+        return 0
+
+    def add_dense_tiles(self, rows: DenseRows, tile_rows: int) -> int:
+        """Take tiles of rows as they are.
+
+        Returns how many were taken; the next must be given as a tile. Saves a copy where rows arrive by row.
+        """
+        return 0
 
     def add_rows(self, rows: DenseRows | SparseRows) -> None:
         """Take rows as they are, of any number; `is_finite` tells of all of them later."""
@@ -179,6 +190,10 @@ class Accumulator(ABC):
     @abstractmethod
     def finish(self) -> FloatArray:
         """Return the matrix of what has been added."""
+
+    def restart(self) -> bool:
+        """Forget what was added, the matrix being the caller's; returns False where a new accumulator must be made."""
+        return False
 
 
 class Sketch(ABC):
@@ -204,12 +219,15 @@ class Sketch(ABC):
         From this many columns on a tile may be held by rows as well as by columns, with the same bits in the result.
     wants_rows
         Whether tiles are always held by rows.
+    segment_rows
+        Rows that are summed one after another, before sums are merged: part of what the sketch is, to the last bit.
     """
 
     kind: str
     is_random: bool
     row_tiles_from: int = 32
     wants_rows: bool = False
+    segment_rows: int = SEGMENT_ROWS
     has_exact_theory: bool
     can_be_private: bool = False
     needs_row_count: bool = False

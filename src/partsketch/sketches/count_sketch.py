@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from partsketch.sketches.base import Accumulator, Columns, FloatArray, Sketch, SketchSpecification, Stream, dense_rows
+from partsketch.sketches.base import (
+    SEGMENT_ROWS,
+    Accumulator,
+    Columns,
+    FloatArray,
+    Sketch,
+    SketchSpecification,
+    Stream,
+    dense_rows,
+)
 from partsketch.sketches.sparse_sign import ScatterAccumulator
 
 #: Sketch rows per column beyond which a larger default would cost more memory than it is worth.
@@ -17,6 +26,8 @@ class CountSketch(Sketch):
     kind = "count_sketch"
     is_random = True
     has_exact_theory = False
+    # Rows take so little time that what is done once for a segment counts.
+    segment_rows = 2 * SEGMENT_ROWS
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty m×q accumulator."""

@@ -114,7 +114,12 @@ class GaussianAccumulator(Accumulator):
     def finish(self) -> FloatArray:
         """Return S A."""
         self._flush()
-        return np.ascontiguousarray(self._total.reshape(self._size, self._padded)[:, : self._columns.width])
+        return self._total.reshape(self._size, self._padded)[:, : self._columns.width].copy()
+
+    def restart(self) -> bool:
+        """Begin with zeros again."""
+        self._total.fill(0.0)
+        return True
 
 
 def _strip_rows(size: int) -> int:

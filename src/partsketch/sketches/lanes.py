@@ -201,3 +201,46 @@ def _transform_of(rows: int) -> Callable[..., Any]:
 transform_2 = _transform_of(2)
 transform_4 = _transform_of(4)
 transform_16 = _transform_of(16)
+
+
+def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
+    """Return the columns of eight vectors of eight: halves are exchanged at distances of four, two and one."""
+    index = ir.VectorType(ir.IntType(32), LANES)
+    for distance in (4, 2, 1):
+        lanes = [lane for lane in range(LANES) if not lane & distance]
+        lower = [lane & ~distance if not lane & distance else (lane & ~distance) + LANES for lane in range(LANES)]
+        upper = [lane + distance if lane in lanes else lane + LANES for lane in range(LANES)]
+        for i in lanes:
+            first, second = rows[i], rows[i + distance]
+            rows[i] = builder.shuffle_vector(first, second, ir.Constant(index, lower))
+            rows[i + distance] = builder.shuffle_vector(first, second, ir.Constant(index, upper))
+    return rows
+
+
+@intrinsic
+def transpose_eight(typingctx, out, at, out_step, values, first, step):  # type: ignore[no-untyped-def]
+    """Write the transpose of eight rows of eight numbers, `step` apart in `values`, to `out` from `at` on.
+
+    There the rows, columns before, are `out_step` apart.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        out_array, value_array = (context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 3))
+
+        def pointer(array: Any, kind: Any, index: Any) -> Any:
+            vector = ir.VectorType(kind, LANES)
+            return builder.bitcast(builder.gep(array.data, [index]), vector.as_pointer())
+
+        rows, index = [], args[4]
+        for _ in range(LANES):
+            rows.append(builder.load(pointer(value_array, value_array.data.type.pointee, index), align=8))
+            index = builder.add(index, args[5])
+        kind, place = out_array.data.type.pointee, args[1]
+        for row in _transposed(builder, rows):
+            narrow = row if row.type.element == kind else builder.trunc(row, ir.VectorType(kind, LANES))
+            builder.store(narrow, pointer(out_array, kind, place), align=4)
+            place = builder.add(place, args[2])
+        return context.get_dummy_value()
+
+    integer = types.intp
+    return types.void(out, integer, integer, values, integer, integer), generate

@@ -94,6 +94,11 @@ class ScatterAccumulator(Accumulator):
             matrix = self._total.reshape(self._groups, self._size, LANES).swapaxes(0, 1).reshape(self._size, -1)
         return in_public_order(matrix, self._columns, 1.0 / np.sqrt(self._sparsity))
 
+    def restart(self) -> bool:
+        """Begin with zeros again."""
+        self._total.fill(0.0)
+        return True
+
 
 def aligned_zeros(count: int) -> FloatArray:
     """Return zeros that start on a cache line, so that eight of them are read at once."""

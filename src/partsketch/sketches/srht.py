@@ -137,6 +137,11 @@ class HadamardAccumulator(Accumulator):
         total = self._total.reshape(self._size, self._stride)
         return in_public_order(total, self._columns, 1.0 / np.sqrt(self._size))
 
+    def restart(self) -> bool:
+        """Begin with zeros again; what is left in the block is overwritten or cleared before it is used."""
+        self._total.fill(0.0)
+        return True
+
 
 class HadamardSketch(Sketch):
     """Random signs, Hadamard transform, m rows sampled without replacement."""

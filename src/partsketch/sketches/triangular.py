@@ -11,19 +11,32 @@ about it falls, so one pass over the rows is enough in every case.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from partsketch.blas import (
     WIDEST_KERNEL,
     divide_by_triangular,
     gram,
+    padded_width,
     triangular_factor,
     triangular_inverse,
     with_positive_diagonal,
 )
-from partsketch.column_kernels import gram_of_columns
+from partsketch.column_kernels import CHUNK_ROWS, gram_of_columns, gram_of_rows
 from partsketch.lapack import joined_triangles
-from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, Sketch, SketchSpecification, Stream
+from partsketch.sketches.base import (
+    Accumulator,
+    Columns,
+    DenseRows,
+    FloatArray,
+    IntArray,
+    Sketch,
+    SketchSpecification,
+    Stream,
+)
+from partsketch.sketches.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
 
 #: Largest variance inflation factor (times growth of a column) of a feature at which the plain Gram matrix is trusted.
 SAFE_INFLATION = 1e4
@@ -55,6 +68,12 @@ class TriangularAccumulator(Accumulator):
     def __init__(self, width: int, targets: int = 1) -> None:
         self._width = width
         self._features, self._targets = width - targets, targets
+        self._spare: FloatArray = np.zeros((0, 0))
+        self._product = self._chunk = self._spare
+        self.restart()
+
+    def restart(self) -> bool:
+        """Begin with nothing again."""
         self._scale: FloatArray | None = None  # column norms of the first tile: the unit of the plain Gram matrix
         self._gram: FloatArray | None = None  # plain Gram matrix in these units, while it is trusted
         self._inflation = np.inf
@@ -64,6 +83,7 @@ class TriangularAccumulator(Accumulator):
         self._pending_rows = 0
         self._factor_rows = 0
         self._workspace: FloatArray | None = None
+        return True
 
     @property
     def uses_plain_gram(self) -> bool:
@@ -74,46 +94,103 @@ class TriangularAccumulator(Accumulator):
         """Take one tile."""
         if self._factor is None:
             product = gram(tile)[: self._width, : self._width]
-            if not np.isfinite(product).all():
-                return False
             if self._add_plain(product, tile.shape[1]):
                 return True
+            if not np.isfinite(product).all():
+                return False
             self._leave_plain()
         return self._add_divided(tile)
 
-    def add_columns(self, addresses: IntArray, rows: int) -> bool:
-        """Take one tile where it lies, if the plain Gram matrix serves."""
+    def add_columns(self, addresses: IntArray, steps: IntArray, tiles: int, tile_rows: int) -> int:
+        """Take tiles where they lie, while the plain Gram matrix serves."""
         if self._factor is not None or addresses.size > WIDEST_KERNEL:
-            return False
-        out = np.empty((addresses.size, addresses.size))
-        gram_of_columns(addresses, rows, out)
-        product = out[: self._width, : self._width]
-        return bool(np.isfinite(product).all()) and self._add_plain(product, rows)
+            return 0
+        product = self._room_for_product(addresses.size)
+
+        def add_many(tile: int) -> int:
+            here = addresses + tile * steps
+            return int(add_tiles_of_columns(here, steps, tiles - tile, tile_rows, product, *self._trusted()))
+
+        def multiply(tile: int) -> None:
+            gram_of_columns(addresses + tile * steps, tile_rows, product)
+
+        return self._add_tiles(tiles, tile_rows, add_many, multiply)
+
+    def add_dense_tiles(self, rows: DenseRows, tile_rows: int) -> int:
+        """Take tiles of rows without weights, while the plain Gram matrix serves."""
+        padded = padded_width(self._width)
+        if self._factor is not None or padded > WIDEST_KERNEL or rows.roots.size:
+            return 0
+        if not self._chunk.size:
+            # Columns whose distance is no power of two do not compete for the same few places in the cache.
+            self._chunk = np.zeros((padded, CHUNK_ROWS + 8))
+        work = (self._width - rows.features.shape[1] - self._targets, self._chunk, self._room_for_product(padded))
+
+        def add_many(tile: int) -> int:
+            here = slice(tile * tile_rows, None)
+            given = (rows.features[here], rows.targets[here], tile_rows)
+            return int(add_tiles_of_rows(*given, *work, *self._trusted()))
+
+        def multiply(tile: int) -> None:
+            here = slice(tile * tile_rows, (tile + 1) * tile_rows)
+            gram_of_rows(rows.features[here], rows.targets[here], *work)
+
+        return self._add_tiles(len(rows.features) // tile_rows, tile_rows, add_many, multiply)
+
+    def _add_tiles(
+        self, tiles: int, tile_rows: int, add_many: Callable[[int], int], multiply: Callable[[int], None]
+    ) -> int:
+        """Add many tiles at once, those that do not inflate the sum, and look closer at the first that does."""
+        tile = 0
+        while tile < tiles:
+            if self._gram is not None:
+                more = add_many(tile)
+                self._factor_rows += more * tile_rows
+                tile += more
+            if tile < tiles:
+                multiply(tile)
+                if not self._add_plain(self._product[: self._width, : self._width], tile_rows):
+                    break
+                tile += 1
+        return tile
+
+    def _trusted(self) -> tuple[FloatArray | None, FloatArray | None, FloatArray, float]:
+        return self._gram, self._scale, self._spare, self._inflation
+
+    def _room_for_product(self, width: int) -> FloatArray:
+        if len(self._product) != width:
+            self._product = np.empty((width, width))
+        return self._product
 
     def trusts_plain_gram(self, tile: FloatArray) -> bool:
         """Tell of a first tile, without taking it, whether its plain Gram matrix is well enough conditioned."""
         product = gram(tile)[: self._width, : self._width]
-        fresh = TriangularAccumulator(self._width, self._targets)
-        return bool(np.isfinite(product).all()) and fresh._add_plain(product, tile.shape[1])
+        return TriangularAccumulator(self._width, self._targets)._add_plain(product, tile.shape[1])
 
     def _add_plain(self, product: FloatArray, rows: int) -> bool:
-        """Add a tile's Gram matrix if the sum stays well enough conditioned."""
+        """Add a tile's Gram matrix if it is finite and the sum stays well enough conditioned."""
         if self._gram is None or self._scale is None:
-            norms = np.sqrt(np.diagonal(product))
-            if norms.min() < _SMALLEST_NORM:
-                return False
-            self._scale = 1.0 / norms
-            candidate = product * np.outer(self._scale, self._scale)
+            with np.errstate(all="ignore"):
+                norms = np.sqrt(np.diagonal(product))
+                if not norms.min() >= _SMALLEST_NORM:
+                    return False
+                scale = 1.0 / norms
+            total = np.zeros(product.shape)
         else:
-            candidate = self._gram + product * np.outer(self._scale, self._scale)
+            scale, total = self._scale, self._gram
+        if not self._spare.size:
+            self._spare = np.empty(product.shape)
+        candidate = self._spare
+        growth = add_scaled_gram(total, product, scale, candidate)
+        if growth < 0:
+            return False
         # The inverse of a smaller Gram matrix bounds that of a larger one: look again only when the bound fails.
-        growth = float(np.diagonal(candidate).max())
         if growth * self._inflation > 1.0:
             inflation = _inflation(candidate, self._features)
             if growth * inflation > 1.0:
                 return False
             self._inflation = inflation
-        self._gram = candidate
+        self._scale, self._gram, self._spare = scale, candidate, total
         self._factor_rows += rows
         return True
 
