@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from partsketch.options import METHODS
-from partsketch.sketches.base import SEGMENT_ROWS, get_sketch
+from partsketch.sketches.base import SEGMENT_ROWS, all_sketches
 
 #: With more tasks than this workers end at about the same time.
 _MANY_TASKS = 256
@@ -78,7 +78,7 @@ class Work:
 
     @property
     def _segment_rows(self) -> int:
-        return get_sketch(self.sketch).segment_rows
+        return next((known.segment_rows for known in all_sketches() if known.kind == self.sketch), SEGMENT_ROWS)
 
     @property
     def _parts(self) -> int:
