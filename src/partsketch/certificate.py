@@ -15,7 +15,7 @@ from partsketch.errors import InputError
 from partsketch.inference import exact_rows
 from partsketch.options import METHODS
 from partsketch.summary import Summary
-from partsketch.summary_moments import exact_moments, moments_of_sketches, read_summary
+from partsketch.summary_moments import FitMoments
 from partsketch.theory.certificate import CertificateEstimate, certify_partition, certify_whole
 from partsketch.theory.excess_loss import unsketched_average_excess_loss
 from partsketch.theory.heterogeneity import Heterogeneity, partition_heterogeneity, sketch_heterogeneity
@@ -85,18 +85,18 @@ def certify(
     combination: Combination,
     regression: Regression,
     number: int,
+    moments: FitMoments,
 ) -> Certificate:
-    """Return the certificate of the fit of target `number`, from the summaries alone."""
+    """Return the certificate of the fit of target `number`, from the summaries alone and their moments."""
     if regression.penalty > 0:
         return _unavailable("a ridge fit is biased on purpose, and the theory covers least squares only")
-    target = regression.targets[number]
+    weights = combination.weights[:, number]
     try:
         if method == "exact":
             return _of_exact(combination, exact_rows(combination, summaries), number)
         if method == "average":
-            partitions = exact_moments(summaries, regression.features, target, regression.free_columns)
-            return _of_average(partitions, combination.weights[:, number])
-        return _of_sketches(method, summaries, combination.weights[:, number], regression, target)
+            return _of_average(moments.exact, weights)
+        return _of_sketches(method, summaries, weights, moments)
     except InputError as error:
         return _unavailable(str(error).rstrip("."))
 
@@ -140,28 +140,22 @@ def _of_average(partitions: list[PartitionMoments], weights: FloatArray) -> Cert
     )
 
 
-def _of_sketches(
-    method: str, summaries: Sequence[Summary], weights: FloatArray, regression: Regression, target: str
-) -> Certificate:
-    features, free_columns = regression.features, regression.free_columns
+def _of_sketches(method: str, summaries: Sequence[Summary], weights: FloatArray, moments: FitMoments) -> Certificate:
     subject = "The averaged fit" if METHODS[method].combines_by == "average" else "The stacked fit"
     heterogeneity = None
     if method == "whole":
-        columns = (*features, target)
-        sketches = [read_summary(summary, columns, free_columns) for summary in summaries]
-        estimate = certify_whole(sketches, summaries[0].row_count)
+        estimate = certify_whole(moments.sketches, summaries[0].row_count)
         if summaries[0].kind != "gaussian":
             return _from_estimate(
                 estimate, subject, None, "approximate", "the exact formulas are for Gaussian sketches"
             )
     else:
-        moments = moments_of_sketches(summaries, features, target, free_columns)
-        heterogeneity = _tested(lambda: sketch_heterogeneity(moments))
+        heterogeneity = _tested(lambda: sketch_heterogeneity(moments.estimated))
         if method == "partition":
-            estimate = certify_partition(moments, weights)
+            estimate = certify_partition(moments.estimated, weights)
         else:
-            counts = [summary.row_count for summary in summaries]
-            estimate = certify_stacked(stacked_fit(moments.sketches, counts, summaries[0].kind), moments.sketches)
+            counts, sketches = [summary.row_count for summary in summaries], moments.estimated.sketches
+            estimate = certify_stacked(stacked_fit(sketches, counts, summaries[0].kind), sketches)
     return _from_estimate(estimate, subject, heterogeneity, estimate.kind, estimate.reason)
 
 

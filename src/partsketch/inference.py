@@ -14,7 +14,7 @@ from partsketch.errors import InputError
 from partsketch.options import METHODS
 from partsketch.solve import solve_least_squares
 from partsketch.summary import Summary
-from partsketch.summary_moments import exact_moments, moments_of_sketches, read_summary
+from partsketch.summary_moments import FitMoments
 from partsketch.theory.covariance import (
     CoefficientCovariance,
     average_covariance,
@@ -94,9 +94,9 @@ def infer(
     combination: Combination,
     regression: Regression,
     number: int,
+    moments: FitMoments,
 ) -> Inference:
     """Return what is known of the coefficients of target `number`."""
-    features, target, free_columns = regression.features, regression.targets[number], regression.free_columns
     weights = combination.weights[:, number]
     estimated = METHODS[method].sketched or combination.solutions[0].inverse == "estimated"
     spread: CoefficientCovariance | None = None
@@ -112,7 +112,7 @@ def infer(
             if method == "exact":
                 covariance = _exact_covariance(combination, exact_rows(combination, summaries), number)
             else:
-                covariance = _covariance(method, summaries, weights, features, target, free_columns)
+                covariance = _covariance(method, summaries, weights, regression.features, moments)
         except InputError as error:
             reason = str(error).rstrip(".")
     noise = None if covariance is None else covariance.noise_variance
@@ -152,24 +152,16 @@ def _exact_covariance(combination: Combination, row_count: int, number: int) -> 
 
 
 def _covariance(
-    method: str,
-    summaries: Sequence[Summary],
-    weights: FloatArray,
-    features: tuple[str, ...],
-    target: str,
-    free_columns: int,
+    method: str, summaries: Sequence[Summary], weights: FloatArray, features: tuple[str, ...], moments: FitMoments
 ) -> CoefficientCovariance:
-    counts = [summary.row_count for summary in summaries]
     if method == "average":
-        moments = exact_moments(summaries, features, target, free_columns)
-        return average_covariance(moments, weights, features)
-    columns = (*features, target)
+        return average_covariance(moments.exact, weights, features)
     if method == "partition":
-        return partition_covariance(moments_of_sketches(summaries, features, target, free_columns), weights)
-    sketches = [read_summary(summary, columns, free_columns) for summary in summaries]
+        return partition_covariance(moments.estimated, weights)
+    counts = [summary.row_count for summary in summaries]
     if method == "whole":
-        return whole_covariance(sketches, counts[0])
-    return stacked_covariance(stacked_fit(sketches, counts, summaries[0].kind), sketches, features)
+        return whole_covariance(moments.sketches, counts[0])
+    return stacked_covariance(stacked_fit(moments.sketches, counts, summaries[0].kind), moments.sketches, features)
 
 
 def _known_r_squared(combination: Combination, number: int) -> float | None:

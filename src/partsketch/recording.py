@@ -20,6 +20,7 @@ from partsketch.pieces import INTERCEPT
 from partsketch.record import PartitionLeftOut, PartitionRecord, Record
 from partsketch.sources.encoding import Encoding
 from partsketch.summary import Summary
+from partsketch.summary_moments import FitMoments
 from partsketch.surveying import plan_survey
 from partsketch.wording import alias_warnings, left_out_warnings, size_warnings
 
@@ -114,8 +115,10 @@ def build_model(
         return coefficients[0] if first else np.zeros(len(regression.targets))
 
     common = (method, summaries, combination, regression)
-    numbers = range(len(regression.targets))
-    certificates = tuple(certify(*common, number) for number in numbers)
+    moments = [
+        FitMoments(summaries, regression.features, target, regression.free_columns) for target in regression.targets
+    ]
+    certificates = tuple(certify(*common, number, shared) for number, shared in enumerate(moments))
     return Model(
         feature_names=regression.features[first:],
         target_names=regression.targets,
@@ -124,7 +127,7 @@ def build_model(
         partition_coefficients=np.stack([solution.coefficients[first:] for solution in combination.solutions]),
         partition_intercepts=np.stack([intercept(solution.coefficients) for solution in combination.solutions]),
         certificates=certificates,
-        inferences=tuple(infer(*common, number) for number in numbers),
+        inferences=tuple(infer(*common, number, shared) for number, shared in enumerate(moments)),
         record=record,
         encoding=circumstances.encoding,
         survey=plan_survey(*common, certificates),

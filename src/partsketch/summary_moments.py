@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from partsketch.summary import Summary
 from partsketch.theory.moments import PartitionMoments
@@ -33,3 +34,29 @@ def moments_of_sketches(
 def read_summary(summary: Summary, columns: tuple[str, ...], free_columns: int) -> PartitionMoments:
     """Return the moments of a sketch itself."""
     return read_sketch(summary.select(columns), free_columns=free_columns, source_rows=summary.row_count)
+
+
+class FitMoments:
+    """Moments of all partitions for one target, made when first asked for: certificate and inference share them."""
+
+    def __init__(self, summaries: Sequence[Summary], features: tuple[str, ...], target: str, free_columns: int) -> None:
+        self._summaries = summaries
+        self._asked = (features, target, free_columns)
+
+    @cached_property
+    def exact(self) -> list[PartitionMoments]:
+        """Moments from exact summaries."""
+        return exact_moments(self._summaries, *self._asked)
+
+    @cached_property
+    def estimated(self) -> SketchMoments:
+        """Unbiased estimates of the moments of each partition from its sketch."""
+        return moments_of_sketches(self._summaries, *self._asked)
+
+    @cached_property
+    def sketches(self) -> Sequence[PartitionMoments]:
+        """Moments of the sketches themselves."""
+        if "estimated" in self.__dict__:
+            return self.estimated.sketches
+        features, target, free_columns = self._asked
+        return [read_summary(summary, (*features, target), free_columns) for summary in self._summaries]

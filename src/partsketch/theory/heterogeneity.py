@@ -36,7 +36,10 @@ class Heterogeneity:
 
 
 def cochran_q(
-    coefficients: ArrayLike, precision_roots: Sequence[ArrayLike], residual_degrees_of_freedom: float = math.inf
+    coefficients: ArrayLike,
+    precision_roots: Sequence[ArrayLike],
+    residual_degrees_of_freedom: float = math.inf,
+    ranks: Sequence[int] | None = None,
 ) -> Heterogeneity:
     """Cochran's Q of k fits with known precision matrices (extension: Section 2 assumes one coefficient vector).
 
@@ -48,6 +51,8 @@ def cochran_q(
         `W_i` with `W_iᵀW_i` the inverse (pseudo-inverse on a singular partition) of the covariance of fit i.
     residual_degrees_of_freedom : float
         Behind the noise variance in those precisions; infinite gives χ², finite gives `Q/df` an F distribution.
+    ranks : sequence of int, optional
+        Ranks of the roots where they are known; otherwise they are found from their singular values.
 
     Returns
     -------
@@ -62,7 +67,8 @@ def cochran_q(
         )
     rows = np.vstack([np.column_stack([root, root @ fit]) for root, fit in zip(roots, fits, strict=True)])
     common = PartitionMoments.from_triangular(rows, len(rows))
-    ranks = [PartitionMoments(np.column_stack([root, np.zeros(len(root))]), len(root)).rank for root in roots]
+    if ranks is None:
+        ranks = [PartitionMoments(np.column_stack([root, np.zeros(len(root))]), len(root)).rank for root in roots]
     freedom = sum(ranks) - common.rank
     if freedom <= 0:
         return Heterogeneity(0.0, 0, 1.0)
@@ -93,7 +99,8 @@ def partition_heterogeneity(partitions: Sequence[PartitionLike]) -> Heterogeneit
             "the partitions leave no residuals to judge differences by: use more rows or fewer partitions."
         )
     fits = np.stack([part.solution for part in moments])
-    return cochran_q(fits, [part.root / math.sqrt(variance) for part in moments], float(freedom))
+    roots = [part.root / math.sqrt(variance) for part in moments]
+    return cochran_q(fits, roots, float(freedom), [part.rank for part in moments])
 
 
 def sketch_heterogeneity(moments: SketchMoments) -> Heterogeneity:
@@ -116,7 +123,8 @@ def sketch_heterogeneity(moments: SketchMoments) -> Heterogeneity:
         raise InputError("the sketches leave no residuals to judge differences by: is the target a sum of features?")
     scales = _precision_scales(moments)
     roots = [scale * part.root for scale, part in zip(scales, moments.sketches, strict=True)]
-    return cochran_q(moments.coefficients, roots, moments.residual_degrees_of_freedom)
+    ranks = [part.rank for part in moments.sketches]
+    return cochran_q(moments.coefficients, roots, moments.residual_degrees_of_freedom, ranks)
 
 
 def _precision_scales(moments: SketchMoments) -> FloatArray:
