@@ -49,24 +49,28 @@ def test_bits_do_not_depend_on_where_columns_lie(groups: int, rows: int, gap: in
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.integers(0, 40),
-    st.integers(0, 10),
-    st.booleans(),
-    st.integers(1, 2500),
-    st.integers(0, 9),
-    st.integers(0, 2**32),
+    width=st.integers(0, 40),
+    targets=st.integers(0, 10),
+    intercept=st.booleans(),
+    rows=st.integers(1, 2500),
+    gap=st.integers(0, 9),
+    weighted=st.booleans(),
+    seed=st.integers(0, 2**32),
 )
 def test_rows_give_the_bits_of_their_columns(
-    width: int, targets: int, intercept: bool, rows: int, gap: int, seed: int
+    width: int, targets: int, intercept: bool, rows: int, gap: int, weighted: bool, seed: int
 ) -> None:
     """Chunks are worked on in turn, and what an earlier, longer one left in the buffer does not matter."""
     rng = np.random.default_rng(seed)
     features, others = rng.normal(size=(rows, width)), rng.normal(size=(rows, targets))
     columns = np.concatenate([np.ones((int(intercept), rows)), features.T, others.T])
+    roots = rng.uniform(0, 2, rows) if weighted else np.empty(0)
+    if weighted:
+        columns *= roots
     padded = padded_width(max(1, len(columns)))
     chunk, out = np.zeros((padded, CHUNK_ROWS + gap)), np.empty((padded, padded))
     chunk[: len(columns)] = np.nan
-    gram_of_rows(features, others, int(intercept), chunk, out)
+    gram_of_rows(features, others, roots, int(intercept), chunk, out)
     expected = gram(np.concatenate([columns, np.zeros((padded - len(columns), rows))]))
     assert np.array_equal(out, expected)
 

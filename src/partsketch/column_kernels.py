@@ -147,11 +147,14 @@ def _copy_transposed(rows: FloatArray, address: int, step: int) -> None:
 
 
 @numba.njit(nogil=True, error_model="numpy", cache=True)
-def gram_of_rows(features: FloatArray, targets: FloatArray, ones: int, chunk: FloatArray, out: FloatArray) -> None:
+def gram_of_rows(
+    features: FloatArray, targets: FloatArray, roots: FloatArray, ones: int, chunk: FloatArray, out: FloatArray
+) -> None:
     """Write the Gram matrix of the columns [1, features, targets] of rows that lie one after another.
 
-    The bits are those of `gram_of_columns`. `chunk` has room for the columns of `CHUNK_ROWS` rows, one after another;
-    the padding, its last columns, is zero.
+    `roots` are the square roots of the weights of the rows; empty when every row counts once. The bits are those of
+    `gram_of_columns`. `chunk` has room for the columns of `CHUNK_ROWS` rows, one after another; the padding, its last
+    columns, is zero.
     """
     rows, width = features.shape
     columns, step = chunk.shape
@@ -164,6 +167,11 @@ def gram_of_rows(features: FloatArray, targets: FloatArray, ones: int, chunk: Fl
         end = min(begin + CHUNK_ROWS, rows)
         _copy_transposed(features[begin:end], addresses[ones], step)
         _copy_transposed(targets[begin:end], addresses[ones] + 8 * width * step, step)
+        if roots.shape[0]:
+            chunk[:ones] = 1.0
+            for column in range(ones + width + targets.shape[1]):
+                for row in range(begin, end):
+                    chunk[column, row - begin] *= roots[row]
         _add_products(addresses, end - begin, out)
     _mirror(out)
 

@@ -128,7 +128,7 @@ class RowFeeder:
 
     def _feed_in_place(self, block: Block, begin: int, tiles: int) -> int:
         """Give whole tiles to the sketch where they lie, in doubles, and return how many it takes so."""
-        if block.weights is not None or len(self._accumulators) > 1:
+        if len(self._accumulators) > 1:
             return 0
         rows = None
         if isinstance(block, ColumnBlock):
@@ -149,7 +149,7 @@ class RowFeeder:
         return tiles
 
     def _feed_columns(self, block: ColumnBlock, begin: int, tiles: int) -> int:
-        if block.addresses is None:
+        if block.addresses is None or block.weights is not None:
             return 0
         if self._places is None:
             if not self._tile.size:

@@ -44,6 +44,7 @@ def _taken(total: FloatArray, product: FloatArray, scale: FloatArray, spare: Flo
 def add_tiles_of_rows(
     features: FloatArray,
     targets: FloatArray,
+    roots: FloatArray,
     tile_rows: int,
     ones: int,
     chunk: FloatArray,
@@ -56,7 +57,7 @@ def add_tiles_of_rows(
     """Add the Gram matrices of whole tiles of rows to the total, and return how many; stop at one that inflates it."""
     for begin in range(0, features.shape[0] - tile_rows + 1, tile_rows):
         end = begin + tile_rows
-        gram_of_rows(features[begin:end], targets[begin:end], ones, chunk, product)
+        gram_of_rows(features[begin:end], targets[begin:end], roots[begin:end], ones, chunk, product)
         if not _taken(total, product, scale, spare, inflation):
             return begin // tile_rows
     return len(features) // tile_rows

@@ -117,9 +117,9 @@ class TriangularAccumulator(Accumulator):
         return self._add_tiles(tiles, tile_rows, add_many, multiply)
 
     def add_dense_tiles(self, rows: DenseRows, tile_rows: int) -> int:
-        """Take tiles of rows without weights, while the plain Gram matrix serves."""
+        """Take tiles of rows where they lie, while the plain Gram matrix serves."""
         padded = padded_width(self._width)
-        if self._factor is not None or padded > WIDEST_KERNEL or rows.roots.size:
+        if self._factor is not None or padded > WIDEST_KERNEL:
             return 0
         if not self._chunk.size:
             # Columns whose distance is no power of two do not compete for the same few places in the cache.
@@ -128,12 +128,12 @@ class TriangularAccumulator(Accumulator):
 
         def add_many(tile: int) -> int:
             here = slice(tile * tile_rows, None)
-            given = (rows.features[here], rows.targets[here], tile_rows)
-            return int(add_tiles_of_rows(*given, *work, *self._trusted()))
+            given = (rows.features[here], rows.targets[here], rows.roots[here])
+            return int(add_tiles_of_rows(*given, tile_rows, *work, *self._trusted()))
 
         def multiply(tile: int) -> None:
             here = slice(tile * tile_rows, (tile + 1) * tile_rows)
-            gram_of_rows(rows.features[here], rows.targets[here], *work)
+            gram_of_rows(rows.features[here], rows.targets[here], rows.roots[here], *work)
 
         return self._add_tiles(len(rows.features) // tile_rows, tile_rows, add_many, multiply)
 
