@@ -13,6 +13,7 @@ from partsketch.sketches.base import (
     SketchSpecification,
     Stream,
     dense_rows,
+    sum_of,
 )
 from partsketch.sketches.sparse_sign import ScatterAccumulator
 
@@ -41,7 +42,7 @@ class CountSketch(Sketch):
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Add: S = [S₁ S₂] acts on disjoint rows."""
-        return first + second
+        return sum_of(first, second)
 
     def default_size(self, columns: int) -> tuple[int, str]:
         """Return the size of the known bound, d(d + 1), where that is not too many."""

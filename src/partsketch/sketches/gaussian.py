@@ -18,6 +18,7 @@ from partsketch.sketches.base import (
     SparseRows,
     Stream,
     dense_rows,
+    sum_of,
 )
 from partsketch.sketches.counter_random import COLUMNS_PER_COUNTER, derive_key
 from partsketch.sketches.multiplying import add_dense_rows, add_product, add_sparse_rows, multiply_kept, product_address
@@ -158,4 +159,4 @@ class GaussianSketch(Sketch):
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Add: S = [S₁ S₂] acts on disjoint rows."""
-        return first + second
+        return sum_of(first, second)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partsketch.errors import InputError
+from partsketch.memory import fresh
 from partsketch.sketches.base import (
     Accumulator,
     Columns,
@@ -20,6 +21,7 @@ from partsketch.sketches.base import (
     SparseRows,
     Stream,
     dense_rows,
+    sum_of,
 )
 from partsketch.sketches.counter_random import derive_key
 from partsketch.sketches.lanes import LANES
@@ -102,15 +104,16 @@ class ScatterAccumulator(Accumulator):
 
 def aligned_zeros(count: int) -> FloatArray:
     """Return zeros that start on a cache line, so that eight of them are read at once."""
-    memory = np.zeros(count + LANES)
+    memory = fresh((count + LANES,))
     first = -memory.ctypes.data // 8 % LANES
+    memory.fill(0.0)
     return memory[first : first + count]
 
 
 def in_public_order(matrix: FloatArray, columns: Columns, scale: float) -> FloatArray:
     """Return scale · [features, targets, 1, padding] as [1, features, targets]."""
     first, width = int(columns.intercept), columns.width
-    out = np.empty((matrix.shape[0], width))
+    out = fresh((matrix.shape[0], width))
     np.multiply(matrix[:, : width - first], scale, out=out[:, first:])
     np.multiply(matrix[:, width - first : width], scale, out=out[:, :first])
     return out
@@ -138,7 +141,7 @@ class SparseSignSketch(Sketch):
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Add: S = [S₁ S₂] acts on disjoint rows."""
-        return first + second
+        return sum_of(first, second)
 
 
 def sparse_sign(

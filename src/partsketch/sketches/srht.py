@@ -24,6 +24,7 @@ from partsketch.sketches.base import (
     SparseRows,
     Stream,
     dense_rows,
+    sum_of,
 )
 from partsketch.sketches.counter_random import derive_key, random_words
 from partsketch.sketches.hadamard import add_dense, add_sparse, add_tile, fill_signs, flush_block
@@ -166,7 +167,7 @@ class HadamardSketch(Sketch):
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Add: S = [S₁ S₂] acts on disjoint rows."""
-        return first + second
+        return sum_of(first, second)
 
     def largest_size(self, row_count: int) -> int | None:
         """Return P: no more rows of the transform exist."""
