@@ -70,6 +70,8 @@ class RowFeeder:
             # Only rows that can be read again are not looked at one tile at a time: the message names the culprit.
             self._takes_rows = self._replayable and all(accumulator.takes_rows for accumulator in self._accumulators)
         self._partition, self._segment = partition, segment
+        # Until the sketch refuses a tile: what it then needs of the tile, it needs of all that follow.
+        self._takes_tiles = len(self._accumulators) == 1
         self._last_row = -1
         self._rows = 0
         self._weight = 0.0
@@ -105,7 +107,7 @@ class RowFeeder:
     def _feed_tiles(self, block: Block, begin: int, end: int) -> None:
         capacity = self._tile_rows
         while begin < end:
-            tiles = (end - begin) // capacity if self._filled == 0 else 0
+            tiles = (end - begin) // capacity if self._takes_tiles and self._filled == 0 else 0
             if tiles and (taken := self._feed_in_place(block, begin, tiles)):
                 begin += taken * capacity
                 continue
@@ -128,25 +130,22 @@ class RowFeeder:
 
     def _feed_in_place(self, block: Block, begin: int, tiles: int) -> int:
         """Give whole tiles to the sketch where they lie, in doubles, and return how many it takes so."""
-        if len(self._accumulators) > 1:
-            return 0
-        rows = None
         if isinstance(block, ColumnBlock):
-            tiles = self._feed_columns(block, begin, tiles)
+            taken = self._feed_columns(block, begin, tiles)
+            end = begin + taken * self._tile_rows
+            if taken:
+                targets = block.columns[self._columns.features :]
+                self._see_targets(np.array([np.asarray(column)[begin:end] for column in targets]))
         else:
             rows = rows_in_place(block, begin, begin + tiles * self._tile_rows)
             if not isinstance(rows, DenseRows):
                 return 0
-            tiles = self._accumulators[0].add_dense_tiles(rows, self._tile_rows)
-        end = begin + tiles * self._tile_rows
-        if tiles:
-            if isinstance(block, ColumnBlock):
-                targets = block.columns[self._columns.features :]
-                self._see_targets(np.array([np.asarray(column)[begin:end] for column in targets]))
-            elif rows is not None:
-                self._see_rows(rows.targets[: end - begin])
-            self._count(block, begin, end)
-        return tiles
+            taken = self._accumulators[0].add_dense_tiles(rows, self._tile_rows)
+            end = begin + taken * self._tile_rows
+            self._see_rows(rows.targets[: end - begin])
+            self._takes_tiles = taken == tiles
+        self._count(block, begin, end)
+        return taken
 
     def _feed_columns(self, block: ColumnBlock, begin: int, tiles: int) -> int:
         if block.addresses is None or block.weights is not None:
@@ -160,7 +159,9 @@ class RowFeeder:
             self._steps = np.zeros_like(self._places)
             self._steps[self._first : self._width] = 8 * self._tile_rows
         self._places[self._first : self._width] = block.addresses + 8 * begin
-        return self._accumulators[0].add_columns(self._places, self._steps, tiles, self._tile_rows)
+        taken = self._accumulators[0].add_columns(self._places, self._steps, tiles, self._tile_rows)
+        self._takes_tiles = taken == tiles
+        return taken
 
     def _see_rows(self, targets: FloatArray) -> None:
         if targets.size:

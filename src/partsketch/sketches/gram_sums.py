@@ -34,7 +34,8 @@ def add_scaled_gram(total: FloatArray, product: FloatArray, scale: FloatArray, o
 @numba.njit(nogil=True, error_model="numpy", cache=True)
 def _taken(total: FloatArray, product: FloatArray, scale: FloatArray, spare: FloatArray, inflation: float) -> bool:
     growth = add_scaled_gram(total, product, scale, spare)
-    if growth < 0 or growth * inflation > 1.0:
+    # Infinity times zero is not at most one.
+    if growth < 0 or not growth * inflation <= 1.0:
         return False
     total[:] = spare
     return True
@@ -54,7 +55,10 @@ def add_tiles_of_rows(
     spare: FloatArray,
     inflation: float,
 ) -> int:
-    """Add the Gram matrices of whole tiles of rows to the total, and return how many; stop at one that inflates it."""
+    """Add the Gram matrices of whole tiles of rows to the total, and return how many; stop at one that inflates it.
+
+    The product of that one is left in `product`.
+    """
     for begin in range(0, features.shape[0] - tile_rows + 1, tile_rows):
         end = begin + tile_rows
         gram_of_rows(features[begin:end], targets[begin:end], roots[begin:end], ones, chunk, product)

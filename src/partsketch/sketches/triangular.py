@@ -24,7 +24,7 @@ from partsketch.blas import (
     triangular_inverse,
     with_positive_diagonal,
 )
-from partsketch.column_kernels import CHUNK_ROWS, gram_of_columns, gram_of_rows
+from partsketch.column_kernels import CHUNK_ROWS
 from partsketch.lapack import joined_triangles
 from partsketch.sketches.base import (
     Accumulator,
@@ -93,7 +93,7 @@ class TriangularAccumulator(Accumulator):
     def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
         """Take one tile."""
         if self._factor is None:
-            product = gram(tile)[: self._width, : self._width]
+            product = gram(tile)
             if self._add_plain(product, tile.shape[1]):
                 return True
             if not np.isfinite(product).all():
@@ -106,15 +106,13 @@ class TriangularAccumulator(Accumulator):
         if self._factor is not None or addresses.size > WIDEST_KERNEL:
             return 0
         product = self._room_for_product(addresses.size)
-
-        def add_many(tile: int) -> int:
-            here = addresses + tile * steps
-            return int(add_tiles_of_columns(here, steps, tiles - tile, tile_rows, product, *self._trusted()))
-
-        def multiply(tile: int) -> None:
-            gram_of_columns(addresses + tile * steps, tile_rows, product)
-
-        return self._add_tiles(tiles, tile_rows, add_many, multiply)
+        return self._add_tiles(
+            tiles,
+            tile_rows,
+            lambda tile: add_tiles_of_columns(
+                addresses + tile * steps, steps, tiles - tile, tile_rows, product, *self._trusted()
+            ),
+        )
 
     def add_dense_tiles(self, rows: DenseRows, tile_rows: int) -> int:
         """Take tiles of rows where they lie, while the plain Gram matrix serves."""
@@ -126,35 +124,33 @@ class TriangularAccumulator(Accumulator):
             self._chunk = np.zeros((padded, CHUNK_ROWS + 8))
         work = (self._width - rows.features.shape[1] - self._targets, self._chunk, self._room_for_product(padded))
 
-        def add_many(tile: int) -> int:
+        def add_from(tile: int) -> int:
             here = slice(tile * tile_rows, None)
             given = (rows.features[here], rows.targets[here], rows.roots[here])
-            return int(add_tiles_of_rows(*given, tile_rows, *work, *self._trusted()))
+            return add_tiles_of_rows(*given, tile_rows, *work, *self._trusted())  # type: ignore[no-any-return]
 
-        def multiply(tile: int) -> None:
-            here = slice(tile * tile_rows, (tile + 1) * tile_rows)
-            gram_of_rows(rows.features[here], rows.targets[here], rows.roots[here], *work)
+        return self._add_tiles(len(rows.features) // tile_rows, tile_rows, add_from)
 
-        return self._add_tiles(len(rows.features) // tile_rows, tile_rows, add_many, multiply)
-
-    def _add_tiles(
-        self, tiles: int, tile_rows: int, add_many: Callable[[int], int], multiply: Callable[[int], None]
-    ) -> int:
+    def _add_tiles(self, tiles: int, tile_rows: int, add_from: Callable[[int], int]) -> int:
         """Add many tiles at once, those that do not inflate the sum, and look closer at the first that does."""
         tile = 0
         while tile < tiles:
-            if self._gram is not None:
-                more = add_many(tile)
-                self._factor_rows += more * tile_rows
-                tile += more
+            more = add_from(tile)
+            self._factor_rows += more * tile_rows
+            tile += more
             if tile < tiles:
-                multiply(tile)
-                if not self._add_plain(self._product[: self._width, : self._width], tile_rows):
+                # Its product is still there.
+                if not self._add_plain(self._product, tile_rows):
                     break
                 tile += 1
         return tile
 
-    def _trusted(self) -> tuple[FloatArray | None, FloatArray | None, FloatArray, float]:
+    def _trusted(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+        """Return the sum so far, its scale, room for another, and its inflation: infinite when there is none."""
+        if not self._spare.size:
+            self._spare = np.empty((self._width, self._width))
+        if self._gram is None or self._scale is None:
+            return self._spare, np.ones(self._width), self._spare, np.inf
         return self._gram, self._scale, self._spare, self._inflation
 
     def _room_for_product(self, width: int) -> FloatArray:
@@ -164,22 +160,21 @@ class TriangularAccumulator(Accumulator):
 
     def trusts_plain_gram(self, tile: FloatArray) -> bool:
         """Tell of a first tile, without taking it, whether its plain Gram matrix is well enough conditioned."""
-        product = gram(tile)[: self._width, : self._width]
-        return TriangularAccumulator(self._width, self._targets)._add_plain(product, tile.shape[1])
+        return TriangularAccumulator(self._width, self._targets)._add_plain(gram(tile), tile.shape[1])
 
     def _add_plain(self, product: FloatArray, rows: int) -> bool:
-        """Add a tile's Gram matrix if it is finite and the sum stays well enough conditioned."""
+        """Add a tile's Gram matrix, padded or not, if it is finite and the sum stays well enough conditioned."""
         if self._gram is None or self._scale is None:
             with np.errstate(all="ignore"):
-                norms = np.sqrt(np.diagonal(product))
+                norms = np.sqrt(np.diagonal(product)[: self._width])
                 if not norms.min() >= _SMALLEST_NORM:
                     return False
                 scale = 1.0 / norms
-            total = np.zeros(product.shape)
+            total = np.zeros((self._width, self._width))
         else:
             scale, total = self._scale, self._gram
         if not self._spare.size:
-            self._spare = np.empty(product.shape)
+            self._spare = np.empty((self._width, self._width))
         candidate = self._spare
         growth = add_scaled_gram(total, product, scale, candidate)
         if growth < 0:
