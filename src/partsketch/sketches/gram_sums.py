@@ -37,7 +37,10 @@ def _taken(total: FloatArray, product: FloatArray, scale: FloatArray, spare: Flo
     # Infinity times zero is not at most one.
     if growth < 0 or not growth * inflation <= 1.0:
         return False
-    total[:] = spare
+    # Loops, not a slice: that takes the compiler seconds.
+    for i in range(scale.size):
+        for j in range(scale.size):
+            total[i, j] = spare[i, j]
     return True
 
 
