@@ -14,6 +14,7 @@ from partsketch.blas import divide_by_triangular, gram, padded_width, tile_rows_
 from partsketch.column_kernels import column_addresses
 from partsketch.errors import InputError
 from partsketch.sketches.base import DenseRows, SketchSpecification, get_sketch
+from partsketch.sketches.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
 from partsketch.sketches.triangular import TriangularAccumulator, TriangularSketch
 
 FloatArray = NDArray[np.float64]
@@ -340,3 +341,15 @@ def test_an_accumulator_that_begins_again_is_like_new() -> None:
         assert used.restart()
         assert used.uses_plain_gram
         assert np.array_equal(factor, kept)
+
+
+def test_preparing_loads_what_a_fit_of_rows_in_memory_uses() -> None:
+    """A fit after it finds everything compiled: nothing is compiled or loaded while a clock runs."""
+    TriangularSketch().prepare()
+    kernels = (add_scaled_gram, add_tiles_of_rows, add_tiles_of_columns)
+    before = [len(kernel.signatures) for kernel in kernels]
+    assert all(before)
+    rng = np.random.default_rng(0)
+    _in_one_go(rng.normal(size=(600, 9)), "rows", 300)
+    _in_one_go(rng.normal(size=(600, 9)), "columns", 300)
+    assert [len(kernel.signatures) for kernel in kernels] == before

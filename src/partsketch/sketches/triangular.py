@@ -24,7 +24,7 @@ from partsketch.blas import (
     triangular_inverse,
     with_positive_diagonal,
 )
-from partsketch.column_kernels import CHUNK_ROWS
+from partsketch.column_kernels import CHUNK_ROWS, column_addresses
 from partsketch.lapack import joined_triangles
 from partsketch.sketches.base import (
     Accumulator,
@@ -35,6 +35,7 @@ from partsketch.sketches.base import (
     Sketch,
     SketchSpecification,
     Stream,
+    dense_rows,
 )
 from partsketch.sketches.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
 
@@ -292,6 +293,15 @@ class TriangularSketch(Sketch):
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty accumulator; rows of every stream are treated alike."""
         return TriangularAccumulator(columns.width, columns.targets)
+
+    def prepare(self) -> None:
+        """Load the compiled code."""
+        rows = np.random.default_rng(0).normal(size=(12, 4))
+        accumulator = TriangularAccumulator(4)
+        accumulator.add_dense_tiles(dense_rows(rows, 1), 6)
+        columns = np.ascontiguousarray(rows.T)
+        accumulator.add_columns(column_addresses(columns), np.zeros(4, dtype=np.int64), 1, 12)
+        accumulator.add(columns, np.arange(12))
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Factor the two factors again."""
