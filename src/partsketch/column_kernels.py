@@ -2,6 +2,7 @@
 
 Arrow delivers every column of a batch in a buffer of its own. These kernels take the addresses of the columns, so that
 a Gram matrix is made from the buffers as they are, and a tile is filled by one call that holds no interpreter lock.
+Rows that lie one after another are turned into columns a chunk at a time.
 """
 
 from __future__ import annotations

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from partsketch.blas import divide_by_triangular, gram, padded_width, tile_rows_for, triangular_factor
-from partsketch.column_kernels import column_addresses
 from partsketch.errors import InputError
-from partsketch.sketches.base import DenseRows, SketchSpecification, get_sketch
-from partsketch.sketches.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
+from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sketches.triangular import TriangularAccumulator, TriangularSketch
 
 FloatArray = NDArray[np.float64]
@@ -268,88 +266,3 @@ def test_tile_rows_depend_on_the_width_alone_and_are_tall() -> None:
 
 def test_factor_of_stacked_matrices_pads_to_a_square() -> None:
     assert np.array_equal(triangular_factor(np.array([[-3.0, 4.0]])), np.array([[3.0, -4.0], [0.0, 0.0]]))
-
-
-def _in_one_go(rows: FloatArray, held: str, tile_rows: int) -> tuple[int, TriangularAccumulator]:
-    """Give the tiles of some rows, the last column their target, where they lie; return how many were taken."""
-    accumulator = TriangularAccumulator(rows.shape[1])
-    if held == "rows":
-        features, target = np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1:])
-        given = DenseRows(np.arange(len(rows)), features, target, np.empty(0))
-        return accumulator.add_dense_tiles(given, tile_rows), accumulator
-    columns = np.zeros((-(-rows.shape[1] // 4) * 4, len(rows)))
-    columns[: rows.shape[1]] = rows.T
-    steps = np.full(len(columns), 8 * tile_rows)
-    taken = accumulator.add_columns(column_addresses(columns), steps, len(rows) // tile_rows, tile_rows)
-    return taken, accumulator
-
-
-def _one_by_one(rows: FloatArray, tile_rows: int, tiles: int) -> TriangularAccumulator:
-    accumulator = TriangularAccumulator(rows.shape[1])
-    for start in range(0, tiles * tile_rows, tile_rows):
-        tile = np.ascontiguousarray(rows[start : start + tile_rows].T)
-        assert accumulator.add(tile, np.arange(start, start + tile_rows))
-    return accumulator
-
-
-@pytest.mark.parametrize("held", ["rows", "columns"])
-@pytest.mark.parametrize("growth", [1.0, 2.0, 3.0])
-def test_tiles_where_they_lie_have_the_bits_of_tiles_one_by_one(held: str, growth: float) -> None:
-    """Columns that grow from tile to tile make the accumulator look again and again whether it can trust the sum."""
-    rng = np.random.default_rng(8)
-    rows = rng.normal(size=(20 * 300 + 17, 10))
-    rows[:, 4] += 10 * rows[:, 3]
-    rows[:, 7] *= growth ** (np.arange(len(rows)) // 300 / 20)
-    taken, found = _in_one_go(rows, held, 300)
-    assert taken == 20
-    assert np.array_equal(found.finish(), _one_by_one(rows, 300, 20).finish())
-
-
-@pytest.mark.parametrize("held", ["rows", "columns"])
-@pytest.mark.parametrize("fault", ["nan", "inf", "dependent"])
-@pytest.mark.parametrize("tile", [0, 1, 7])
-def test_the_tile_that_cannot_be_trusted_is_left(held: str, fault: str, tile: int) -> None:
-    """Tiles before it are taken, it is not, and what was taken is as if nothing had come after it."""
-    rows = np.random.default_rng(9).normal(size=(10 * 300, 6))
-    here = slice(300 * tile, 300 * (tile + 1))
-    if fault == "dependent":
-        rows[here] *= 1e6
-        rows[here, 2] = rows[here, 1] * (1 + 1e-9)
-        rows[here, 3] = rows[here, 1] * (1 - 1e-9)
-    else:
-        rows[here, 3] = float(fault)
-    taken, found = _in_one_go(rows, held, 300)
-    assert taken == tile
-    assert found.uses_plain_gram
-    if tile:
-        assert np.array_equal(found.finish(), _one_by_one(rows, 300, tile).finish())
-
-
-def test_an_accumulator_that_begins_again_is_like_new() -> None:
-    rng = np.random.default_rng(10)
-    tame, wild = rng.normal(size=(900, 5)), rng.normal(size=(900, 5))
-    wild[:, 2] = wild[:, 1] + 1e-9 * wild[:, 2]
-    used = TriangularAccumulator(5)
-    for rows in (wild, tame, wild, tame):
-        fresh = TriangularAccumulator(5)
-        for accumulator in (used, fresh):
-            for start in range(0, 900, 300):
-                assert accumulator.add(np.ascontiguousarray(rows[start : start + 300].T), np.arange(300))
-        factor = used.finish()
-        kept = factor.copy()
-        assert np.array_equal(factor, fresh.finish())
-        assert used.restart()
-        assert used.uses_plain_gram
-        assert np.array_equal(factor, kept)
-
-
-def test_preparing_loads_what_a_fit_of_rows_in_memory_uses() -> None:
-    """A fit after it finds everything compiled: nothing is compiled or loaded while a clock runs."""
-    TriangularSketch().prepare()
-    kernels = (add_scaled_gram, add_tiles_of_rows, add_tiles_of_columns)
-    before = [len(kernel.signatures) for kernel in kernels]
-    assert all(before)
-    rng = np.random.default_rng(0)
-    _in_one_go(rng.normal(size=(600, 9)), "rows", 300)
-    _in_one_go(rng.normal(size=(600, 9)), "columns", 300)
-    assert [len(kernel.signatures) for kernel in kernels] == before
