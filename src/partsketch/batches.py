@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from partsketch.blas import one_thread_each, triangular_factor
+from partsketch.blas import one_thread_each
 from partsketch.engines.base import Engine
 from partsketch.errors import InputError
 from partsketch.fitting import Fit, choose_sketch_size, estimated_columns, finish_fit
@@ -16,9 +16,10 @@ from partsketch.partitions import Partitioning
 from partsketch.pieces import SummaryRequest
 from partsketch.refinement.routes import FACTOR_ROUTE
 from partsketch.sketches.base import SketchSpecification, get_sketch
+from partsketch.solve import factor_of_rows
 from partsketch.sources.base import Source
 from partsketch.sources.shifted import ShiftedSource
-from partsketch.summary import Summary
+from partsketch.summary import Summary, common_centre, joined_rows
 
 
 @dataclass(frozen=True)
@@ -135,9 +136,13 @@ def _merged(before: Gathered | None, batch: Gathered, names: tuple[str, ...], ex
 def _extended(summary: Summary, new: Summary) -> Summary:
     if get_sketch(summary.kind).is_random:
         return summary.sum(new)
+    centre = common_centre((summary, new))
+    rows = factor_of_rows(joined_rows(centre, summary, new)).moved(centre)
     return replace(
         summary,
-        matrix=triangular_factor(summary.matrix, new.matrix),
+        matrix=rows.high,
+        low=rows.low,
+        centre=centre,
         parts=(replace(summary.parts[0], stop=new.parts[0].stop),),
         row_count=summary.row_count + new.row_count,
         weight_sum=summary.weight_sum + new.weight_sum,

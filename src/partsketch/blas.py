@@ -6,9 +6,8 @@ routines reached through their C addresses do not.
 
 from __future__ import annotations
 
-import ctypes
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -101,44 +100,6 @@ def one_thread_each() -> Iterator[None]:
             _LIMIT.users -= 1
             if _LIMIT.users == 0:
                 _LIMIT.limiter.restore_original_limits()
-
-
-@cache
-def _dtrsm() -> Callable[..., None]:
-    from numba.extending import get_cython_function_address
-
-    integer, double = ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_double)
-    letter, address = ctypes.c_char_p, ctypes.c_void_p
-    signature = ctypes.CFUNCTYPE(
-        None, letter, letter, letter, letter, integer, integer, double, address, integer, address, integer
-    )
-    return signature(get_cython_function_address("scipy.linalg.cython_blas", "dtrsm"))
-
-
-def divide_by_triangular(columns: FloatArray, factor: FloatArray) -> None:
-    """Replace A by A R⁻¹ in place, where A is held as its columns (shape columns × rows) and R is upper triangular.
-
-    A triangular solve, not a product with an inverse: only the solve is backward stable when R is ill-conditioned.
-    """
-    width, rows = columns.shape
-    if rows == 0:
-        return
-    if columns.strides[1] != 8 or not factor.flags.c_contiguous:
-        raise ValueError("divide_by_triangular needs unit stride along rows and a contiguous factor")
-    # Column-major routines see the row-major R as its transpose, a lower triangle.
-    _dtrsm()(
-        b"R",
-        b"L",
-        b"T",
-        b"N",
-        ctypes.byref(ctypes.c_int(rows)),
-        ctypes.byref(ctypes.c_int(width)),
-        ctypes.byref(ctypes.c_double(1.0)),
-        factor.ctypes.data,
-        ctypes.byref(ctypes.c_int(width)),
-        columns.ctypes.data,
-        ctypes.byref(ctypes.c_int(columns.strides[0] // 8)),
-    )
 
 
 def triangular_factor(*stacked: FloatArray) -> FloatArray:

@@ -7,6 +7,7 @@ Rows that lie one after another are turned into columns a chunk at a time.
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numba
@@ -214,6 +215,11 @@ def copy_transposed(rows: NDArray[np.generic], out: FloatArray) -> None:
         _copy_transposed(rows, out.__array_interface__["data"][0], out.strides[0] // 8)
     else:
         out[...] = rows.T
+
+
+def values_at(address: int, count: int) -> FloatArray:
+    """Return the doubles at an address, where they lie."""
+    return np.frombuffer((ctypes.c_double * count).from_address(address), dtype=np.float64)
 
 
 def column_addresses(columns: FloatArray) -> IntArray:

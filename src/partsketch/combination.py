@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.coordinates import Coordinates
 from partsketch.options import Method
 from partsketch.sketches.base import get_sketch
-from partsketch.solve import Solution, solve_least_squares, solve_ridge
+from partsketch.solve import Solution, sketch_rounding, solve_least_squares, solve_ridge
 from partsketch.summary import Summary
 from partsketch.summary_moments import exact_moments, moments_of_sketches
 from partsketch.theory.ridge import ridge_penalty_from_sketch
@@ -34,6 +35,8 @@ class Regression:
         Ridge penalty on all rows together, λ in ‖Xa − y‖² + λ‖a‖²; zero is least squares.
     averaging
         "equal" weights, or "inverse_variance" weights that minimise the predicted excess loss.
+    coordinates
+        What the columns of the summaries are measured from and in; None when they are as they came.
     """
 
     features: tuple[str, ...]
@@ -41,6 +44,12 @@ class Regression:
     free_columns: int = 0
     penalty: float = 0.0
     averaging: str = "equal"
+    coordinates: Coordinates | None = None
+
+    @property
+    def units(self) -> FloatArray:
+        """What the features have been divided by."""
+        return np.ones(len(self.features)) if self.coordinates is None else self.coordinates.unit[: len(self.features)]
 
 
 @dataclass(frozen=True)
@@ -62,18 +71,41 @@ class Combination:
     weights: FloatArray
 
 
+def restored(combination: Combination, regression: Regression) -> Combination:
+    """Return the combination with coefficients of the columns as they are, not as the summaries have them."""
+    coordinates = regression.coordinates
+    if coordinates is None:
+        return combination
+    target_squares = coordinates.unit[coordinates.features :] ** 2
+    inverse = coordinates.transformation(0) / coordinates.unit[coordinates.features]
+    solutions = tuple(
+        replace(
+            solution,
+            coefficients=coordinates.coefficients(solution.coefficients),
+            residual_sums=solution.residual_sums * target_squares,
+            inverse_root=inverse @ solution.inverse_root,
+        )
+        for solution in combination.solutions
+    )
+    return Combination(coordinates.coefficients(combination.coefficients), solutions, combination.weights)
+
+
 def solve_summary(summary: Summary, regression: Regression, penalty: float = 0.0) -> Solution:
     """Solve the regression that a summary stands for, with this penalty on its rows."""
-    matrix = summary.select(regression.features + regression.targets)
-    # Rounding of sums over n rows grows like √n; a dependent column keeps a remainder of about that size.
-    rounding = 10.0 * float(np.finfo(np.float64).eps) * float(np.sqrt(max(summary.row_count, 1)))
+    matrix, low = summary.select(regression.features + regression.targets), None
+    if summary.low is not None:
+        low = summary.low[:, [summary.columns.index(name) for name in regression.features + regression.targets]]
+    random = get_sketch(summary.kind).is_random
     shape = (len(regression.targets), regression.free_columns)
     if penalty <= 0:
-        return solve_least_squares(matrix, regression.features, *shape, rounding)
-    if get_sketch(summary.kind).is_random:
+        locations = None if regression.coordinates is None else regression.coordinates.locations
+        rounding = sketch_rounding(summary.row_count) if random else 0.0
+        return solve_least_squares(matrix, regression.features, *shape, rounding, low, locations)
+    if random:
         # A sketched ridge fit shrinks too much; the smaller penalty makes it shrink like the fit to the rows.
-        penalty = ridge_penalty_from_sketch(matrix[:, : len(regression.features)], penalty, regression.free_columns)
-    return solve_ridge(matrix, regression.features, *shape, penalty)
+        features = matrix[:, : len(regression.features)] * regression.units
+        penalty = ridge_penalty_from_sketch(features, penalty, regression.free_columns)
+    return solve_ridge(matrix, regression.features, *shape, penalty, regression.units, low)
 
 
 def combine_summaries(method: Method, summaries: Sequence[Summary], regression: Regression) -> Combination:

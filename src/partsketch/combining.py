@@ -15,7 +15,8 @@ import numpy as np
 from partsketch.agreement import Named, check_agreement
 from partsketch.blas import one_thread_each
 from partsketch.certificate import Certificate
-from partsketch.combination import Regression, combine_summaries
+from partsketch.combination import Regression, combine_summaries, restored
+from partsketch.coordinates import standardise
 from partsketch.errors import InputError
 from partsketch.fitting import Fit
 from partsketch.options import METHODS, FitOptions
@@ -23,7 +24,7 @@ from partsketch.pieces import INTERCEPT
 from partsketch.recording import Circumstances, build_model
 from partsketch.sketches.base import get_sketch
 from partsketch.sources.encoding import Encoding
-from partsketch.summary import Summary
+from partsketch.summary import Summary, common_centre, joined_rows
 
 
 def read_summaries(files: Any) -> list[Named]:
@@ -77,9 +78,13 @@ def combine_files(
         with one_thread_each(), np.errstate(divide="raise", over="raise", invalid="raise"):
             if method == "exact":
                 summaries, names = [reduce(Summary.stack, summaries)], ("all",)
-            combination = combine_summaries(METHODS[method], summaries, regression)
+            coordinates, standard = standardise(
+                summaries, regression.features, regression.targets, regression.free_columns
+            )
+            regression = replace(regression, coordinates=coordinates)
+            combination = combine_summaries(METHODS[method], standard, regression)
             circumstances = _circumstances(named, method, regression, names)
-            model = build_model(method, summaries, combination, regression, circumstances)
+            model = build_model(method, standard, combination, regression, circumstances)
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         # Anybody can write a valid file of numbers that no rows would give.
         raise InputError(f"The numbers in the files give no regression ({error}): look at each file alone.") from error
@@ -87,7 +92,7 @@ def combine_files(
     if multiple > 1:
         certificates = tuple(_with_rounded_rows(certificate, multiple) for certificate in model.certificates)
         model = replace(model, certificates=certificates)
-    return Fit(model, tuple(summaries), combination)
+    return Fit(model, tuple(summaries), restored(combination, regression))
 
 
 def _check_method(method: str, kind: str, random: bool) -> None:
@@ -223,10 +228,14 @@ def _constant_targets(summaries: Sequence[Summary], regression: Regression) -> l
         return []
     sentences = []
     for target in regression.targets:
-        ones, values = np.vstack([summary.select((INTERCEPT, target)) for summary in summaries]).T
+        place = summaries[0].columns.index(target)
+        centre = common_centre(summaries)
+        ones, values = joined_rows(centre, *summaries).high[:, [summaries[0].columns.index(INTERCEPT), place]].T
         level = float(ones @ values) / float(ones @ ones) if ones.any() else 0.0
+        rest = np.linalg.norm(values - level * ones)
+        level += float(centre[place])
         # Both columns were summed in the same order: what is left of a constant is rounding.
-        if np.linalg.norm(values - level * ones) <= 1e-13 * np.linalg.norm(values):
+        if rest <= 1e-13 * np.linalg.norm(ones) * abs(level):
             sentences.append(f"Target {target!r} is constant ({level:g} in every row): there is nothing to explain.")
     return sentences
 

@@ -13,8 +13,15 @@ def measured_excess_loss(fit: Fit, exact: Fit) -> NDArray[np.float64]:
 
     Computed as ‖R (a − a*)‖², which it equals for every a, and not as a difference of two large numbers.
     """
-    difference = fit.combination.coefficients - exact.combination.coefficients
-    factor = exact.summaries[0].matrix[:, : difference.shape[0]]
+    mine, theirs = fit.model, exact.model
+    difference = mine.coefficients - theirs.coefficients
+    (summary,) = exact.summaries
+    if theirs.record.options["fit_intercept"]:
+        # At the centre of the factor's columns levels are no differences of huge numbers.
+        centre = summary.centre[1 : 1 + len(difference)]
+        levels = mine.predicted(centre[:, None]) - theirs.predicted(centre[:, None])
+        difference = np.vstack([levels, difference])
+    factor = summary.rows.moved(-summary.centre).high[:, : difference.shape[0]]
     return np.asarray(((factor @ difference) ** 2).sum(axis=0))
 
 

@@ -9,6 +9,7 @@ from partsketch.column_kernels import column_addresses
 from partsketch.errors import InputError
 from partsketch.pieces import Piece, SummaryRequest
 from partsketch.sketches.base import Accumulator, Columns, DenseRows, FloatArray, IntArray, get_sketch
+from partsketch.sketches.centre import middle_if_narrow, rows_to_look_at
 from partsketch.sources.base import Block, Source
 from partsketch.sources.blocks import ColumnBlock
 from partsketch.sources.in_place import add_in_order, rows_in_place
@@ -72,6 +73,13 @@ class RowFeeder:
         self._partition, self._segment = partition, segment
         # Until the sketch refuses a tile: what it then needs of the tile, it needs of all that follow.
         self._takes_tiles = len(self._accumulators) == 1
+        self._centre: FloatArray | None = None
+        if self._request.centres:
+            self._centre = self._request.centres[partition]
+        # Rows that wait until there are enough of them to tell what is taken off the columns.
+        self._waiting: list[tuple[Block, int, int]] | None = []
+        if self._request.centres or self._sketch.centres_itself or not self._first:
+            self._waiting = None
         self._last_row = -1
         self._rows = 0
         self._weight = 0.0
@@ -81,7 +89,11 @@ class RowFeeder:
 
     def feed(self, block: Block, begin: int, end: int) -> None:
         """Take rows begin to end of a block."""
-        rows = rows_in_place(block, begin, end) if self._takes_rows and self._filled == 0 else None
+        if self._waiting is not None:
+            self._wait(block, begin, end)
+            return
+        in_place = self._takes_rows and self._filled == 0 and self._centre is None
+        rows = rows_in_place(block, begin, end) if in_place else None
         if rows is None:
             self._feed_tiles(block, begin, end)
             return
@@ -90,6 +102,34 @@ class RowFeeder:
         self._see_rows(rows.targets)
         self._count(block, begin, end)
         self._last_row = int(rows.row_numbers[-1])
+
+    def _wait(self, block: Block, begin: int, end: int) -> None:
+        """Keep rows until there are enough to look at."""
+        assert self._waiting is not None
+        self._waiting.append((block, begin, end))
+        if sum(stop - start for _, start, stop in self._waiting) >= rows_to_look_at(self._width):
+            self._look()
+        else:
+            # The memory of a block is the source's, which may use it for the next one.
+            self._waiting[-1] = (block.take(np.arange(begin, end)), 0, end - begin)
+
+    def _look(self) -> None:
+        """Decide by the first rows what is taken off the columns, and take the rows that waited for it."""
+        assert self._waiting is not None
+        waiting, self._waiting = self._waiting, None
+        wanted = rows_to_look_at(self._width)
+        parts = []
+        for block, begin, end in waiting:
+            count = min(wanted, end - begin)
+            values = np.empty((len(self._names), count))
+            block.copy_into(values, begin, begin + count)
+            parts.append(values if block.weights is None else values[:, block.weights[begin : begin + count] > 0])
+            wanted -= count
+        if parts:
+            middle = middle_if_narrow(np.hstack(parts))
+            self._centre = None if middle is None else np.concatenate([[0.0], middle])
+        for block, begin, end in waiting:
+            self.feed(block, begin, end)
 
     def _count(self, block: Block, begin: int, end: int) -> None:
         self._rows += end - begin
@@ -103,11 +143,14 @@ class RowFeeder:
         padded, rows = padded_width(self._width), self._tile_rows
         self._tile = np.zeros((rows, padded)).T if self._tile_by_rows else np.zeros((padded, rows))
         self._row_numbers = np.empty(rows, dtype=np.int64)
+        self._roots = np.ones(rows)
+        self._weighted = False
 
     def _feed_tiles(self, block: Block, begin: int, end: int) -> None:
         capacity = self._tile_rows
         while begin < end:
-            tiles = (end - begin) // capacity if self._takes_tiles and self._filled == 0 else 0
+            in_place = self._takes_tiles and self._filled == 0 and self._centre is None
+            tiles = (end - begin) // capacity if in_place else 0
             if tiles and (taken := self._feed_in_place(block, begin, tiles)):
                 begin += taken * capacity
                 continue
@@ -119,8 +162,10 @@ class RowFeeder:
             if self._first:
                 self._tile[0, here] = 1.0
             self._see_targets(self._tile[self._targets, here])
-            if block.weights is not None:
-                self._tile[: self._width, here] *= np.sqrt(block.weights[begin : begin + count])
+            if self._centre is not None:
+                self._tile[: self._width, here] -= self._centre[:, None]
+            self._weighted = self._weighted or block.weights is not None
+            self._roots[here] = 1.0 if block.weights is None else np.sqrt(block.weights[begin : begin + count])
             self._count(block, begin, begin + count)
             self._row_numbers[here] = block.row_numbers[begin : begin + count]
             self._filled += count
@@ -180,12 +225,19 @@ class RowFeeder:
             partial = np.zeros(self._tile.shape)
             partial[:, : self._filled] = tile
             tile = partial[:, : self._filled]
+        roots = self._roots[: self._filled] if self._weighted else np.empty(0)
         # Values that are not finite are looked for in the small product, where they cannot hide, not in every tile.
         with np.errstate(all="ignore"):
+            if self._weighted and not self._accumulators[0].takes_weights:
+                tile[: self._width] *= roots
             for accumulator in self._accumulators:
-                if not accumulator.add(tile, rows):
+                taken = (
+                    accumulator.add_weighted(tile, roots) if accumulator.takes_weights else accumulator.add(tile, rows)
+                )
+                if not taken:
                     self._refuse(tile, rows)
         self._filled = 0
+        self._weighted = False
 
     def _refuse(self, tile: FloatArray, rows: IntArray) -> None:
         finite = np.isfinite(tile[self._first : self._width])
@@ -197,8 +249,11 @@ class RowFeeder:
 
     def finish(self) -> Piece:
         """Return the piece."""
+        if self._waiting is not None:
+            self._look()
         self._flush()
         if self._last_row >= 0 and not all(accumulator.is_finite() for accumulator in self._accumulators):
             raise NotFiniteError("", self._last_row, float("nan"))
         matrices = tuple(accumulator.finish() for accumulator in self._accumulators)
-        return Piece(self._partition, self._segment, matrices, self._rows, self._weight, self._range)
+        centre = self._accumulators[0].centre if self._centre is None else self._centre
+        return Piece(self._partition, self._segment, matrices, self._rows, self._weight, self._range, centre)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from partsketch.blas import one_thread_each
-from partsketch.combination import Combination, Regression, combine_solution, combine_summaries
+from partsketch.combination import Combination, Regression, combine_solution, combine_summaries, restored
+from partsketch.coordinates import standardise
 from partsketch.engines.base import Engine
 from partsketch.errors import InputError
 from partsketch.gathering import Gathered, gather, guided
@@ -125,9 +126,13 @@ def finish_fit(
         features, source.target_names, int(options.fit_intercept), float(options.alpha), options.averaging
     )
     if refined is not None:
-        combination = combine_solution(refined.solution)
+        combination, standard = combine_solution(refined.solution), ()
     else:
-        combination = combine_summaries(method, gathered.summaries, regression)
+        coordinates, standard = standardise(
+            gathered.summaries, features, source.target_names, int(options.fit_intercept)
+        )
+        regression = replace(regression, coordinates=coordinates)
+        combination = combine_summaries(method, standard, regression)
     names = gathered.names
     if not method.by_partition:
         count = len(gathered.summaries)
@@ -146,8 +151,8 @@ def finish_fit(
         encoding=source.encoding,
         partitions_left_out=(*unreadable, *gathered.left_out),
     )
-    model = build_model(options.method, gathered.summaries, combination, regression, circumstances)
-    return Fit(model, gathered.summaries, combination, gathered)
+    model = build_model(options.method, standard, combination, regression, circumstances)
+    return Fit(model, gathered.summaries, restored(combination, regression), gathered)
 
 
 def choose_sketch_size(

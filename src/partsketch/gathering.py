@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.double_double import DoubleDouble
 from partsketch.engines.base import Engine, TaskOutcome
 from partsketch.errors import InputError
 from partsketch.fold import TreeFold
@@ -220,12 +221,23 @@ def guided(
     # A partition may turn out to have no rows.
     nothing = np.zeros((1, columns))
     guides = tuple(
-        sketch.guide(request.specification, found[partition].matrix[:, :columns], found[partition].row_count)
+        sketch.guide(
+            request.specification, _around_its_centre(found[partition])[:, :columns], found[partition].row_count
+        )
         if partition in found
         else sketch.guide(request.specification, nothing, 0)
         for partition in range(request.partitioning.count)
     )
-    return replace(request, guides=guides)
+    width = columns + len(source.target_names)
+    centres = tuple(
+        found[partition].centre if partition in found else np.zeros(width)
+        for partition in range(request.partitioning.count)
+    )
+    return replace(request, guides=guides, centres=centres if any(centre.any() for centre in centres) else ())
+
+
+def _around_its_centre(summary: Summary) -> FloatArray:
+    return summary.rows.moved(-summary.centre).high
 
 
 def _check_enough(collected: Collector, partitioning: Partitioning, tolerance: Tolerance) -> None:
@@ -273,7 +285,9 @@ def _summaries(
             continue
         start, stop = (0, rows_seen) if bounds is None else (bounds[partition], bounds[partition + 1])
         for number, matrix in enumerate(whole.matrices):
-            sketch_rows = sketch.conclude(request.specification, matrix, whole.row_count)
+            sketch_rows, low = sketch.concluded_rows(request.specification, matrix, whole.row_count)
+            if whole.centre is not None:
+                sketch_rows, low = DoubleDouble.of(sketch_rows, low).moved(whole.centre)
             part = Part(
                 origin="",
                 stream=partition * request.sketches_per_partition + number,
@@ -292,6 +306,8 @@ def _summaries(
                     parts=(part,),
                     row_count=whole.row_count,
                     weight_sum=whole.weight_sum,
+                    low=low,
+                    centre=whole.centre,
                 )
             )
     return tuple(summaries)

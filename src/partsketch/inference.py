@@ -117,10 +117,10 @@ def infer(
             reason = str(error).rstrip(".")
     noise = None if covariance is None else covariance.noise_variance
     return Inference(
-        standard_errors=None if covariance is None else covariance.standard_errors,
+        standard_errors=_restored_errors(covariance, regression, number),
         degrees_of_freedom=None if covariance is None else covariance.degrees_of_freedom,
-        noise_variance=noise,
-        spread_standard_errors=None if spread is None else spread.standard_errors,
+        noise_variance=None if noise is None else noise * _target_unit(regression, number) ** 2,
+        spread_standard_errors=_restored_errors(spread, regression, number),
         spread_degrees_of_freedom=None if spread is None else spread.degrees_of_freedom,
         r_squared=_known_r_squared(combination, number)
         if combination.solutions[0].total_sums is not None
@@ -130,6 +130,20 @@ def infer(
         is_estimated=estimated,
         reason=reason,
     )
+
+
+def _target_unit(regression: Regression, number: int) -> float:
+    coordinates = regression.coordinates
+    return 1.0 if coordinates is None else float(coordinates.unit[coordinates.features + number])
+
+
+def _restored_errors(
+    covariance: CoefficientCovariance | None, regression: Regression, number: int
+) -> FloatArray | None:
+    """Return the standard errors of coefficients of the columns as they are, not as the summaries have them."""
+    if covariance is None or regression.coordinates is None:
+        return None if covariance is None else covariance.standard_errors
+    return regression.coordinates.standard_errors(covariance.matrix, number)
 
 
 def exact_rows(combination: Combination, summaries: Sequence[Summary]) -> int:

@@ -66,6 +66,7 @@ class PieceFold:
 
 
 def _merged(sketch: Sketch, first: Piece, second: Piece) -> Piece:
+    first, second = _around_one_centre(sketch, first, second)
     target_range = np.empty_like(first.target_range)
     np.minimum(first.target_range[0], second.target_range[0], out=target_range[0])
     np.maximum(first.target_range[1], second.target_range[1], out=target_range[1])
@@ -76,6 +77,21 @@ def _merged(sketch: Sketch, first: Piece, second: Piece) -> Piece:
         weight_sum=first.weight_sum + second.weight_sum,
         target_range=target_range,
     )
+
+
+def _around_one_centre(sketch: Sketch, first: Piece, second: Piece) -> tuple[Piece, Piece]:
+    """Return pieces from whose columns the same was taken off: what the first has, or the second where it has none."""
+    if first.centre is None and second.centre is None:
+        return first, second
+    mine, theirs = (np.zeros(1) if piece.centre is None else piece.centre for piece in (first, second))
+    centre = np.where(mine != 0, mine, theirs)
+    moved = []
+    for piece, taken_off in ((first, mine), (second, theirs)):
+        matrices = piece.matrices
+        if not np.array_equal(taken_off, centre):
+            matrices = tuple(sketch.moved(matrix, taken_off - centre) for matrix in matrices)
+        moved.append(replace(piece, matrices=matrices, centre=centre))
+    return moved[0], moved[1]
 
 
 def merge_in_order(kind: str, pieces: Iterable[Piece]) -> tuple[Piece, ...]:

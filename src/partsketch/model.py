@@ -44,6 +44,9 @@ class Model:
         Of the fits that were averaged: shapes (k, features, targets) and (k, targets); a single one when solved once.
     record
         How the model came about.
+    centre, level
+        Features at which predictions are equal to `level`: what other rows are predicted from. A column of time stamps
+        has an intercept that is a difference of huge numbers; around the centre nothing is.
     encoding
         One-hot encoding of text columns.
     survey
@@ -59,6 +62,8 @@ class Model:
     certificates: tuple[Certificate, ...]
     inferences: tuple[Inference, ...]
     record: Record
+    centre: FloatArray
+    level: FloatArray
     encoding: Encoding = field(default_factory=Encoding)
     survey: Callable[[], Outlook] = field(default=_NOT_SURVEYED)
 
@@ -160,7 +165,13 @@ class Model:
         for block in source.read(0, None, block_rows):
             columns = buffer[:, : len(block)]
             block.copy_into(columns, 0, len(block))
-            yield block.row_numbers, columns.T @ self.coefficients + self.intercept
+            yield block.row_numbers, self.predicted(columns)
+
+    def predicted(self, columns: FloatArray) -> FloatArray:
+        """Return predictions (rows × targets) from features held as columns (features × rows)."""
+        if self.centre.any():
+            columns = columns - self.centre[:, None]
+        return np.asarray(columns.T @ self.coefficients + self.level)
 
     def predict(self, data: Any, missing: Literal["error", "drop"] = "error") -> FloatArray:
         """Predict the targets of all rows of an array, data frame, file or glob.

@@ -20,7 +20,7 @@ from partsketch.record import PartitionLeftOut, PartitionRecord, Record
 from partsketch.sources.encoding import Encoding
 
 FILE_FORMAT = "partsketch model"
-FILE_VERSION = 1
+FILE_VERSION = 2
 
 
 def to_dict(model: Model) -> dict[str, Any]:
@@ -32,6 +32,8 @@ def to_dict(model: Model) -> dict[str, Any]:
         "target_names": list(model.target_names),
         "coefficients": model.coefficients.tolist(),
         "intercept": model.intercept.tolist(),
+        "centre": model.centre.tolist(),
+        "level": model.level.tolist(),
         "partition_coefficients": model.partition_coefficients.tolist(),
         "partition_intercepts": model.partition_intercepts.tolist(),
         "certificates": [certificate.to_dict() for certificate in model.certificates],
@@ -62,6 +64,8 @@ def from_dict(values: dict[str, Any]) -> Model:
         certificates=tuple(Certificate.from_dict(entry) for entry in values["certificates"]),
         inferences=tuple(Inference.from_dict(entry) for entry in values["inferences"]),
         record=Record(**record),
+        centre=np.array(values["centre"], dtype=np.float64).reshape(features),
+        level=np.array(values["level"], dtype=np.float64).reshape(targets),
         encoding=Encoding(
             levels=tuple((column, tuple(levels)) for column, levels in encoding["levels"]),
             drop_first=bool(encoding["drop_first"]),
@@ -106,8 +110,12 @@ def load(path: str | Path) -> Model:
     if not isinstance(values, dict) or values.get("format") != FILE_FORMAT:
         raise InputError(f"{path} is not a partsketch model.")
     version = values.get("version")
-    if not isinstance(version, int) or version > FILE_VERSION:
-        raise InputError(f"{path} has model version {version}, this partsketch reads up to {FILE_VERSION}: update it.")
+    if version != FILE_VERSION:
+        newer = isinstance(version, int) and version > FILE_VERSION
+        raise InputError(
+            f"{path} has model version {version}, this partsketch reads {FILE_VERSION}: "
+            f"{'update it' if newer else 'fit the model again'}."
+        )
     if values.get("checksum") != _checksum(values):
         raise InputError(f"{path} is damaged: its contents do not match its checksum; fit the model again.")
     try:

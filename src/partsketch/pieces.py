@@ -30,8 +30,8 @@ class SummaryRequest:
         How many independent sketches of each partition are made: one, or k for the sketches of the whole.
     row_count
         Rows of the source, where a sketch needs to know it.
-    guides
-        What a first pass found, one per partition, for sketches that make two.
+    guides, centres
+        What a first pass found, one per partition, for sketches that make two; and what it took off the columns.
     segment_rows
         Row numbers of a segment; 0 takes as many as the kind of sketch should have.
     """
@@ -42,6 +42,7 @@ class SummaryRequest:
     sketches_per_partition: int = 1
     row_count: int | None = None
     guides: tuple[FloatArray, ...] = ()
+    centres: tuple[FloatArray, ...] = ()
     segment_rows: int = 0
 
     def __post_init__(self) -> None:
@@ -93,6 +94,8 @@ class Piece:
         Rows and weight that it holds.
     target_range
         Smallest and largest value of every target, shape (2, targets).
+    centre
+        What was taken off each column, the ones included (from them nothing); None when nothing was.
     level
         Height in the tree along which segments are merged: the piece holds the 2^level segments from
         segment · 2^level on; 0 is one segment.
@@ -104,6 +107,7 @@ class Piece:
     row_count: int
     weight_sum: float
     target_range: FloatArray
+    centre: FloatArray | None = None
     level: int = 0
 
 

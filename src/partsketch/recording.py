@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from partsketch._version import __version__
 from partsketch.certificate import certify
-from partsketch.combination import Combination, Regression
+from partsketch.combination import Combination, Regression, restored
 from partsketch.inference import infer
 from partsketch.model import Model
 from partsketch.options import METHODS, FitOptions
@@ -114,6 +114,11 @@ def build_model(
     def intercept(coefficients: FloatArray) -> FloatArray:
         return coefficients[0] if first else np.zeros(len(regression.targets))
 
+    raw = restored(combination, regression)
+    coordinates = regression.coordinates
+    centre, level = np.zeros(columns - first), intercept(raw.coefficients)
+    if coordinates is not None and first:
+        centre, level = coordinates.centre[first:columns], coordinates.levels(combination.coefficients)
     common = (method, summaries, combination, regression)
     moments = [
         FitMoments(summaries, regression.features, target, regression.free_columns) for target in regression.targets
@@ -122,13 +127,15 @@ def build_model(
     return Model(
         feature_names=regression.features[first:],
         target_names=regression.targets,
-        coefficients=combination.coefficients[first:],
-        intercept=intercept(combination.coefficients),
-        partition_coefficients=np.stack([solution.coefficients[first:] for solution in combination.solutions]),
-        partition_intercepts=np.stack([intercept(solution.coefficients) for solution in combination.solutions]),
+        coefficients=raw.coefficients[first:],
+        intercept=intercept(raw.coefficients),
+        partition_coefficients=np.stack([solution.coefficients[first:] for solution in raw.solutions]),
+        partition_intercepts=np.stack([intercept(solution.coefficients) for solution in raw.solutions]),
         certificates=certificates,
         inferences=tuple(infer(*common, number, shared) for number, shared in enumerate(moments)),
         record=record,
+        centre=centre,
+        level=level,
         encoding=circumstances.encoding,
         survey=plan_survey(*common, certificates),
     )

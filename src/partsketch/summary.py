@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.blas import triangular_factor
 from partsketch.errors import InputError
 from partsketch.files import write_atomically
 from partsketch.provenance import About, Part
 from partsketch.sketches.base import get_sketch
+from partsketch.solve import factor_of_rows
+
+if TYPE_CHECKING:
+    from partsketch.double_double import DoubleDouble
 
 FloatArray = NDArray[np.float64]
 
@@ -35,6 +40,12 @@ class Summary:
         How many rows, and how much weight, were summarised.
     about
         What else its maker tells.
+    low
+        What the doubles of the matrix leave out of it, where that counts: of columns that lie far from zero, or nearly
+        determine one another. None where it does not.
+    centre
+        A value in the middle of each column that lies far from zero; zero for the others. Around it the matrix and
+        `low` have all digits that are known.
     """
 
     matrix: FloatArray
@@ -44,11 +55,14 @@ class Summary:
     row_count: int
     weight_sum: float
     about: About = field(default_factory=About)
+    low: FloatArray | None = None
+    centre: FloatArray = field(default=None)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        matrix = np.array(self.matrix, dtype=np.float64, order="C")
-        matrix.flags.writeable = False
+        matrix = _frozen(self.matrix)
         object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "low", None if self.low is None or not np.any(self.low) else _frozen(self.low))
+        object.__setattr__(self, "centre", _frozen(np.zeros(len(self.columns)) if self.centre is None else self.centre))
         if matrix.ndim != 2 or matrix.shape[1] != len(self.columns):
             raise InputError(f"A summary of {len(self.columns)} columns cannot hold a matrix of shape {matrix.shape}.")
         if len(set(self.columns)) != len(self.columns):
@@ -57,8 +71,13 @@ class Summary:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Summary):
             return NotImplemented
-        mine, theirs = ({**vars(summary), "matrix": None} for summary in (self, other))
-        return mine == theirs and np.array_equal(self.matrix, other.matrix)
+        arrays = ("matrix", "low", "centre")
+        mine, theirs = (
+            {name: value for name, value in vars(summary).items() if name not in arrays} for summary in (self, other)
+        )
+        return mine == theirs and all(
+            np.array_equal(_or_nothing(getattr(self, name)), _or_nothing(getattr(other, name))) for name in arrays
+        )
 
     def __hash__(self) -> int:
         return hash((self.columns, self.kind, self.parts, self.matrix.tobytes()))
@@ -87,9 +106,15 @@ class Summary:
                         f"Cannot stack: both sketches use the random numbers of seed {mine.seed}, stream "
                         f"{mine.stream}; sum them if they are parts of one sketch, else make one with another seed."
                     )
-        matrix = triangular_factor(self.matrix, other.matrix) if exact else np.vstack([self.matrix, other.matrix])
+        centre = common_centre((self, other))
+        rows = joined_rows(centre, self, other)
+        if exact:
+            rows = factor_of_rows(rows)
+        rows = rows.moved(centre)
         return Summary(
-            matrix=matrix,
+            matrix=rows.high,
+            low=rows.low,
+            centre=centre,
             columns=self.columns,
             kind=self.kind,
             parts=self.parts + other.parts,
@@ -113,8 +138,13 @@ class Summary:
         ]:
             raise InputError("Cannot sum: the summaries are not made by the same sketch rows (seed, stream, size).")
         parts = tuple(_joined(mine, theirs) for mine, theirs in zip(self.parts, other.parts, strict=True))
+        rows = self.rows.plus(other.matrix)
+        if other.low is not None:
+            rows = rows.plus(other.low)
         return Summary(
-            matrix=get_sketch(self.kind).merge(self.matrix, other.matrix),
+            matrix=rows.high,
+            low=rows.low if (self.low, other.low) != (None, None) else None,
+            centre=common_centre((self, other)),
             columns=self.columns,
             kind=self.kind,
             parts=parts,
@@ -122,6 +152,13 @@ class Summary:
             weight_sum=self.weight_sum + other.weight_sum,
             about=self.about.joined(other.about),
         )
+
+    @property
+    def rows(self) -> DoubleDouble:
+        """The matrix with all its digits."""
+        from partsketch.double_double import DoubleDouble
+
+        return DoubleDouble.of(self.matrix, self.low)
 
     def select(self, columns: tuple[str, ...]) -> FloatArray:
         """Return the matrix of these columns in this order."""
@@ -155,6 +192,32 @@ class Summary:
         from partsketch.summary_file import load
 
         return load(Path(path))
+
+
+def _frozen(values: FloatArray) -> FloatArray:
+    copied = np.array(values, dtype=np.float64, order="C")
+    copied.flags.writeable = False
+    return copied
+
+
+def _or_nothing(values: FloatArray | None) -> FloatArray:
+    return np.empty(0) if values is None else values
+
+
+def common_centre(summaries: Sequence[Summary]) -> FloatArray:
+    """Return for every column what the first summary that takes anything off takes off."""
+    centre = np.zeros(len(summaries[0].columns))
+    for summary in summaries:
+        centre = np.where(centre != 0, centre, summary.centre)
+    return centre
+
+
+def joined_rows(centre: FloatArray, *summaries: Summary) -> DoubleDouble:
+    """Return the rows of all matrices, one below the other, of columns from which `centre` is taken off."""
+    from partsketch.double_double import DoubleDouble
+
+    parts = [summary.rows.moved(-centre) for summary in summaries]
+    return DoubleDouble(np.vstack([part.high for part in parts]), np.vstack([part.low for part in parts]))
 
 
 def _shared_rows(mine: Part, theirs: Part) -> str:

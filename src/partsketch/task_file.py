@@ -14,9 +14,10 @@ import numpy as np
 
 from partsketch.files import write_atomically
 from partsketch.pieces import Piece, TaskResult
+from partsketch.sketches.base import FloatArray
 
 _MAGIC = b"PSTASKS\n"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _DIGEST_BYTES = 32
 
 
@@ -44,10 +45,15 @@ def to_bytes(fingerprint: str, tasks: Sequence[int], result: TaskResult) -> byte
         "pieces": [_describe(piece) for piece in result.pieces],
     }
     text = json.dumps(header, sort_keys=True).encode()
-    arrays = [array for piece in result.pieces for array in (*piece.matrices, piece.target_range)]
+    arrays = [array for piece in result.pieces for array in _arrays(piece)]
     doubles = b"".join(np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays)
     body = _MAGIC + struct.pack("<I", len(text)) + text + doubles
     return body + hashlib.sha256(body).digest()
+
+
+def _arrays(piece: Piece) -> tuple[FloatArray, ...]:
+    """Return the arrays of a piece; a centre that there is not has no entries."""
+    return (*piece.matrices, np.empty(0) if piece.centre is None else piece.centre, piece.target_range)
 
 
 def _describe(piece: Piece) -> dict[str, Any]:
@@ -57,7 +63,7 @@ def _describe(piece: Piece) -> dict[str, Any]:
         "level": int(piece.level),
         "row_count": int(piece.row_count),
         "weight_sum": float(piece.weight_sum).hex(),
-        "shapes": [list(array.shape) for array in (*piece.matrices, piece.target_range)],
+        "shapes": [list(array.shape) for array in _arrays(piece)],
     }
 
 
@@ -84,10 +90,11 @@ def from_bytes(data: bytes, fingerprint: str) -> tuple[tuple[int, ...], TaskResu
             Piece(
                 partition=entry["partition"],
                 segment=entry["segment"],
-                matrices=tuple(arrays[:-1]),
+                matrices=tuple(arrays[:-2]),
                 row_count=entry["row_count"],
                 weight_sum=float.fromhex(entry["weight_sum"]),
                 target_range=arrays[-1],
+                centre=arrays[-2] if arrays[-2].size else None,
                 level=entry["level"],
             )
         )

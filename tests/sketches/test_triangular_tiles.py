@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from partsketch.column_kernels import column_addresses
 from partsketch.sketches.base import DenseRows
 from partsketch.sketches.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
-from partsketch.sketches.triangular import TriangularAccumulator, TriangularSketch
+from partsketch.sketches.triangular import Products, TriangularAccumulator, TriangularSketch
 
 FloatArray = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ def test_the_tile_that_cannot_be_trusted_is_left(held: str, fault: str, tile: in
         rows[here, 3] = float(fault)
     taken, found = _in_one_go(rows, held, 300)
     assert taken == tile
-    assert found.uses_plain_gram
+    assert Products.read(found.finish()).low is None
     if tile:
         assert np.array_equal(found.finish(), _one_by_one(rows, 300, tile).finish())
 
@@ -83,7 +83,7 @@ def test_an_accumulator_that_begins_again_is_like_new() -> None:
         kept = factor.copy()
         assert np.array_equal(factor, fresh.finish())
         assert used.restart()
-        assert used.uses_plain_gram
+        assert Products.read(used.finish()).low is None
         assert np.array_equal(factor, kept)
 
 

@@ -159,9 +159,15 @@ class Accumulator(ABC):
     ----------
     takes_rows
         Whether `add_rows` may be used in place of `add`. The bits are the same however the rows are cut.
+    takes_weights
+        Whether `add_weighted` is used in place of `add`.
+    centre
+        What the accumulator itself took off each column; None when nothing.
     """
 
     takes_rows: bool = False
+    takes_weights: bool = False
+    centre: FloatArray | None = None
 
     @abstractmethod
     def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
@@ -169,6 +175,10 @@ class Accumulator(ABC):
 
         Returns False when the tile has values that are not finite; nothing may be added after that.
         """
+
+    def add_weighted(self, tile: FloatArray, roots: FloatArray) -> bool:
+        """Take one tile, its weights not yet applied; `roots` are their square roots, empty when every row counts once."""
+        raise NotImplementedError
 
     def add_columns(self, addresses: IntArray, steps: IntArray, tiles: int, tile_rows: int) -> int:
         """Take tiles whose columns of doubles lie at these addresses, and in each next tile `steps` bytes further on.
@@ -225,6 +235,8 @@ class Sketch(ABC):
         From this many columns on a tile may be held by rows as well as by columns, with the same bits in the result.
     wants_rows
         Whether tiles are always held by rows.
+    centres_itself
+        Whether its accumulators decide what is taken off columns that are far from zero.
     segment_rows
         Rows that are summed one after another, before sums are merged: part of what the sketch is, to the last bit.
     """
@@ -233,6 +245,7 @@ class Sketch(ABC):
     is_random: bool
     row_tiles_from: int = 32
     wants_rows: bool = False
+    centres_itself: bool = False
     segment_rows: int = SEGMENT_ROWS
     has_exact_theory: bool
     can_be_private: bool = False
@@ -251,9 +264,19 @@ class Sketch(ABC):
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Return the matrix of two disjoint sets of rows of the same stream from the matrices of each."""
 
+    def moved(self, matrix: FloatArray, shift: FloatArray) -> FloatArray:
+        """Return the matrix of columns to which `shift` times the first one, a column of ones, was added."""
+        return np.asarray(matrix + matrix[:, :1] * shift)
+
     def conclude(self, specification: SketchSpecification, matrix: FloatArray, row_count: int) -> FloatArray:
         """Return the sketch from the merged matrix of all `row_count` rows of a stream."""
         return matrix
+
+    def concluded_rows(
+        self, specification: SketchSpecification, matrix: FloatArray, row_count: int
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Return the sketch, and what its doubles leave out of it where that counts."""
+        return self.conclude(specification, matrix, row_count), None
 
     def default_size(self, columns: int) -> tuple[int, str]:
         """Return a number of sketch rows for so many columns to estimate, and the reason in words."""

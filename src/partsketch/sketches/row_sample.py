@@ -98,6 +98,11 @@ class SampleSketch(Sketch):
         """Keep the smallest of both."""
         return smallest_rows(np.concatenate([first, second]), first.shape[0])
 
+    def moved(self, matrix: FloatArray, shift: FloatArray) -> FloatArray:
+        """Move the columns of the data; what rows are kept by stays."""
+        order, rows = matrix[:, :ORDER_COLUMNS], matrix[:, ORDER_COLUMNS:]
+        return np.hstack([order, super().moved(rows, shift)])
+
     def conclude(self, specification: SketchSpecification, matrix: FloatArray, row_count: int) -> FloatArray:
         """Return the sample, scaled so that it is unbiased."""
         assert specification.size is not None

@@ -1,31 +1,29 @@
 """The exact summary: the triangular factor R of a QR decomposition, RᵀR = AᵀA, at the speed of a Gram matrix.
 
-Householder QR is stable but slow on tall blocks; the Gram matrix is fast but squares the condition number. The
-accumulator gets both. It starts with the Gram matrix and keeps it while no column is badly explained by the others
-(variance inflation factors up to 10⁴, so that at most four of sixteen digits are lost). Otherwise it divides each
-tile by the factor R₀ of what came before: A R₀⁻¹ is well conditioned whatever A is, so its Gram matrix H is
-harmless, and R₀ᵀR₀ + R₀ᵀ H R₀ is factored anew whenever the number of rows has quadrupled. A tile that is unlike all
-before it (H too large) goes through Householder QR together with R₀. Every tile is still in memory when the decision
-about it falls, so one pass over the rows is enough in every case.
+Householder QR is stable but slow on tall blocks, and it knows a column only to the rounding of its largest entries; the
+Gram matrix is fast but squares the condition number. The accumulator takes three ways, one after another, each only
+when the one before cannot be trusted; a tile is still in memory when the decision about it falls, so one pass over the
+rows is enough in every case.
+
+1. The plain Gram matrix of the rows where they lie, while no column is badly explained by the others (variance
+   inflation factors up to 10⁴, so that at most four of sixteen digits are lost).
+2. The same of columns from which a value in their middle was taken off, if there is an intercept. A year, an identity
+   number or a time stamp then is a column like any other: its location does not reach the sums of products.
+3. Sums of products without rounding (`gram_slices.py`), kept with twice the digits of a double.
+
+What travels is the Gram matrix, in units that are powers of two, with the values taken off; merging is adding. The factor
+is made once, at the end, with twice the digits where the Gram matrix needs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from partsketch.blas import (
-    WIDEST_KERNEL,
-    divide_by_triangular,
-    gram,
-    padded_width,
-    triangular_factor,
-    triangular_inverse,
-    with_positive_diagonal,
-)
-from partsketch.column_kernels import CHUNK_ROWS, column_addresses
-from partsketch.lapack import joined_triangles
+from partsketch.blas import WIDEST_KERNEL, gram, padded_width, triangular_inverse
+from partsketch.column_kernels import CHUNK_ROWS, column_addresses, values_at
 from partsketch.sketches.base import (
     Accumulator,
     Columns,
@@ -37,6 +35,7 @@ from partsketch.sketches.base import (
     Stream,
     dense_rows,
 )
+from partsketch.sketches.centre import middle
 from partsketch.sketches.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
 
 #: Largest variance inflation factor (times growth of a column) of a feature at which the plain Gram matrix is trusted.
@@ -45,226 +44,90 @@ SAFE_INFLATION = 1e4
 #: The same for a target, 1 / (1 − R²): it touches the residual sum of squares only, not the coefficients.
 SAFE_TARGET_INFLATION = 1e6
 
-#: Largest diagonal entry of H: how many times heavier than all rows before it a direction may be.
-_LARGEST_GROWTH = 16.0
-
-#: Directions smaller than this part of their column are lifted to it in the divisor, so that singular data divide too.
-#: It is far below what rounding leaves of a dependent column (1e-16 of it, divided by this, squared, stays tiny) and
-#: its own rounding, √ε times it, is below the rounding of the column.
-_LIFT = 1e-9
-
-#: Columns of a smaller norm have squares that lose digits by underflow: not for the plain Gram matrix.
+#: Columns of a smaller norm have squares that lose digits by underflow: not for the plain Gram matrix of raw columns.
 _SMALLEST_NORM = 1e-140
 
-#: From here on knowing that factors are triangles saves more than calling for it costs.
-_MANY_COLUMNS = 64
-
-#: Divisor of a column that has been zero so far; a first non-zero entry then looks huge and takes the Householder way.
-_ZERO_COLUMN_DIVISOR = 1e-100
+#: Scale of a column that has been zero so far: a first entry that is not looks huge, and the tile is looked at again.
+_UNSEEN = 1e150
 
 
-class TriangularAccumulator(Accumulator):
-    """Takes tiles, gives the q×q factor."""
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Sums of products of columns, D G D, and the powers of two D; ones for columns that are zero so far.
 
-    def __init__(self, width: int, targets: int = 1) -> None:
-        self._width = width
-        self._features, self._targets = width - targets, targets
-        self._spare: FloatArray = np.zeros((0, 0))
-        self._product = self._chunk = self._spare
-        self.restart()
+    Attributes
+    ----------
+    scale
+        The diagonal of D.
+    high, low
+        The matrix, as a sum of two; the second is None where the first was never in need of it.
+    """
 
-    def restart(self) -> bool:
-        """Begin with nothing again."""
-        self._scale: FloatArray | None = None  # column norms of the first tile: the unit of the plain Gram matrix
-        self._gram: FloatArray | None = None  # plain Gram matrix in these units, while it is trusted
-        self._inflation = np.inf
-        self._factor: FloatArray | None = None  # R₀, once the plain Gram matrix is not trusted any more
-        self._divisor: FloatArray | None = None
-        self._pending = np.zeros((0, 0))
-        self._pending_rows = 0
-        self._factor_rows = 0
-        self._workspace: FloatArray | None = None
-        return True
+    scale: FloatArray
+    high: FloatArray
+    low: FloatArray | None = None
 
-    @property
-    def uses_plain_gram(self) -> bool:
-        """Whether everything so far went through the plain Gram matrix."""
-        return self._factor is None
+    @classmethod
+    def read(cls, matrix: FloatArray) -> Products:
+        """Return what `written` wrote."""
+        width = matrix.shape[1]
+        low = matrix[width + 1 :] if matrix.shape[0] > width + 1 else None
+        return cls(matrix[0], matrix[1 : width + 1], low)
 
-    def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
-        """Take one tile."""
-        if self._factor is None:
-            product = gram(tile)
-            if self._add_plain(product, tile.shape[1]):
-                return True
-            if not np.isfinite(product).all():
-                return False
-            self._leave_plain()
-        return self._add_divided(tile)
+    def written(self) -> FloatArray:
+        """Return all of it in one matrix."""
+        return np.vstack([self.scale, self.high, *(() if self.low is None else (self.low,))])
 
-    def add_columns(self, addresses: IntArray, steps: IntArray, tiles: int, tile_rows: int) -> int:
-        """Take tiles where they lie, while the plain Gram matrix serves."""
-        if self._factor is not None or addresses.size > WIDEST_KERNEL:
-            return 0
-        product = self._room_for_product(addresses.size)
-        return self._add_tiles(
-            tiles,
-            tile_rows,
-            lambda tile: add_tiles_of_columns(
-                addresses + tile * steps, steps, tiles - tile, tile_rows, product, *self._trusted()
-            ),
-        )
+    def at(self, scale: FloatArray) -> Products:
+        """Return the same in other units."""
+        if np.array_equal(scale, self.scale):
+            return self
+        ratio = scale / self.scale
+        change = ratio[:, None] * ratio
+        return Products(scale, self.high * change, None if self.low is None else self.low * change)
 
-    def add_dense_tiles(self, rows: DenseRows, tile_rows: int) -> int:
-        """Take tiles of rows where they lie, while the plain Gram matrix serves."""
-        padded = padded_width(self._width)
-        if self._factor is not None or padded > WIDEST_KERNEL:
-            return 0
-        if not self._chunk.size:
-            # Columns whose distance is no power of two do not compete for the same few places in the cache.
-            self._chunk = np.zeros((padded, CHUNK_ROWS + 8))
-        work = (self._width - rows.features.shape[1] - self._targets, self._chunk, self._room_for_product(padded))
+    def plus(self, other: Products) -> Products:
+        """Return the sums over both sets of rows, in the larger units of both."""
+        from partsketch.double_double import DoubleDouble
 
-        def add_from(tile: int) -> int:
-            here = slice(tile * tile_rows, None)
-            given = (rows.features[here], rows.targets[here], rows.roots[here])
-            return add_tiles_of_rows(*given, tile_rows, *work, *self._trusted())  # type: ignore[no-any-return]
+        seen = [np.where(np.diagonal(part.high) > 0, part.scale, np.inf) for part in (self, other)]
+        scale = np.minimum(*seen)
+        scale = np.where(np.isfinite(scale), scale, 1.0)
+        mine, theirs = self.at(scale), other.at(scale)
+        if mine.low is None and theirs.low is None:
+            return Products(scale, mine.high + theirs.high)
+        total = DoubleDouble.of(mine.high, mine.low).plus(theirs.high)
+        return Products(scale, *(total if theirs.low is None else total.plus(theirs.low)))
 
-        return self._add_tiles(len(rows.features) // tile_rows, tile_rows, add_from)
+    def moved(self, shift: FloatArray) -> Products:
+        """Return the sums after `shift` times the first column, a column of ones, was added to each column."""
+        from partsketch.double_double import DoubleDouble, moved_gram
 
-    def _add_tiles(self, tiles: int, tile_rows: int, add_from: Callable[[int], int]) -> int:
-        """Add many tiles at once, those that do not inflate the sum, and look closer at the first that does."""
-        tile = 0
-        while tile < tiles:
-            more = add_from(tile)
-            self._factor_rows += more * tile_rows
-            tile += more
-            if tile < tiles:
-                # Its product is still there.
-                if not self._add_plain(self._product, tile_rows):
-                    break
-                tile += 1
-        return tile
+        if not shift.any():
+            return self
+        # A column that was zero is a multiple of the ones from now on.
+        unseen = (np.diagonal(self.high) == 0) & (shift != 0)
+        scale = np.where(unseen, np.ldexp(1.0, -np.frexp(np.where(unseen, shift, 1.0))[1]), self.scale)
+        here = self.at(scale)
+        moved = moved_gram(DoubleDouble.of(here.high, here.low), shift * scale / scale[0])
+        return Products(scale, *moved)
 
-    def _trusted(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """Return the sum so far, its scale, room for another, and its inflation: infinite when there is none."""
-        if not self._spare.size:
-            self._spare = np.empty((self._width, self._width))
-        if self._gram is None or self._scale is None:
-            return self._spare, np.ones(self._width), self._spare, np.inf
-        return self._gram, self._scale, self._spare, self._inflation
+    def is_trusted(self, features: int) -> bool:
+        """Tell whether a factor in doubles is good enough."""
+        diagonal = np.diagonal(self.high)
+        return self.low is None and bool(diagonal.min() > 0) and diagonal.max() * inflation(self.high, features) <= 1.0
 
-    def _room_for_product(self, width: int) -> FloatArray:
-        if len(self._product) != width:
-            self._product = np.empty((width, width))
-        return self._product
+    def factor(self, features: int) -> tuple[FloatArray, FloatArray | None]:
+        """Return R with a diagonal that is not negative, and what its doubles leave out of it, if that counts."""
+        if self.is_trusted(features):
+            return np.ascontiguousarray(np.linalg.cholesky(self.high).T / self.scale), None
+        from partsketch.double_double import DoubleDouble, factor_gram
 
-    def trusts_plain_gram(self, tile: FloatArray) -> bool:
-        """Tell of a first tile, without taking it, whether its plain Gram matrix is well enough conditioned."""
-        return TriangularAccumulator(self._width, self._targets)._add_plain(gram(tile), tile.shape[1])
-
-    def _add_plain(self, product: FloatArray, rows: int) -> bool:
-        """Add a tile's Gram matrix, padded or not, if it is finite and the sum stays well enough conditioned."""
-        if self._gram is None or self._scale is None:
-            with np.errstate(all="ignore"):
-                norms = np.sqrt(np.diagonal(product)[: self._width])
-                if not norms.min() >= _SMALLEST_NORM:
-                    return False
-                scale = 1.0 / norms
-            total = np.zeros((self._width, self._width))
-        else:
-            scale, total = self._scale, self._gram
-        if not self._spare.size:
-            self._spare = np.empty((self._width, self._width))
-        candidate = self._spare
-        growth = add_scaled_gram(total, product, scale, candidate)
-        if growth < 0:
-            return False
-        # The inverse of a smaller Gram matrix bounds that of a larger one: look again only when the bound fails.
-        if growth * self._inflation > 1.0:
-            inflation = _inflation(candidate, self._features)
-            if growth * inflation > 1.0:
-                return False
-            self._inflation = inflation
-        self._scale, self._gram, self._spare = scale, candidate, total
-        self._factor_rows += rows
-        return True
-
-    def _leave_plain(self) -> None:
-        if self._gram is None or self._scale is None:
-            self._set_factor(np.zeros((self._width, self._width)))
-            return
-        self._set_factor(self._plain_factor())
-        self._gram = None
-
-    def _plain_factor(self) -> FloatArray:
-        assert self._gram is not None
-        assert self._scale is not None
-        return np.ascontiguousarray(np.linalg.cholesky(self._gram).T / self._scale)
-
-    def _set_factor(self, factor: FloatArray) -> None:
-        norms = np.linalg.norm(factor, axis=0)
-        lift = np.where(norms > 0, _LIFT * norms, _ZERO_COLUMN_DIVISOR)
-        self._factor = factor
-        self._divisor = triangular_factor(factor, np.diag(lift))
-        self._pending = np.zeros((self._width, self._width))
-        self._factor_rows += self._pending_rows
-        self._pending_rows = 0
-
-    def _add_divided(self, tile: FloatArray) -> bool:
-        assert self._factor is not None
-        rows = tile.shape[1]
-        if self._factor_rows > 0:
-            assert self._divisor is not None
-            if self._workspace is None:
-                self._workspace = np.zeros((tile.shape[0], max(rows, 1)))
-            if self._workspace.shape[1] < rows:
-                self._workspace = np.zeros((tile.shape[0], rows))
-            divided = self._workspace[:, :rows]
-            np.copyto(divided[: self._width], tile[: self._width])
-            with np.errstate(all="ignore"):
-                divide_by_triangular(divided[: self._width], self._divisor)
-                product = gram(divided)[: self._width, : self._width]
-            if np.isfinite(product).all() and np.diagonal(product).max() <= _LARGEST_GROWTH:
-                self._pending += product
-                self._pending_rows += rows
-                enough = self._pending_rows >= 3 * self._factor_rows
-                if enough or np.diagonal(self._pending).max() > _LARGEST_GROWTH:
-                    self._fold_pending()
-                return True
-        values = tile[: self._width].T
-        if not np.isfinite(values).all():
-            return False
-        self._fold_pending()
-        self._pending_rows = rows
-        self._set_factor(triangular_factor(self._factor, values))
-        return True
-
-    def _fold_pending(self) -> None:
-        """Replace R₀ by the factor of R₀ᵀR₀ + MᵀHM, M being the divisor."""
-        assert self._factor is not None
-        if self._pending_rows == 0:
-            return
-        assert self._divisor is not None
-        try:
-            root = np.linalg.cholesky(self._pending).T
-        except np.linalg.LinAlgError:
-            values, vectors = np.linalg.eigh(self._pending)
-            root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-        self._set_factor(triangular_factor(self._factor, root @ self._divisor))
-
-    def finish(self) -> FloatArray:
-        """Return R with RᵀR = AᵀA and a diagonal that is not negative."""
-        if self._gram is not None and self._factor is None:
-            return self._plain_factor()
-        if self._factor is None:
-            self._leave_plain()
-        self._fold_pending()
-        assert self._factor is not None
-        return self._factor
+        rows = factor_gram(DoubleDouble.of(self.high, self.low), len(self.high)).rows
+        return rows.high / self.scale, rows.low / self.scale
 
 
-def _inflation(matrix: FloatArray, features: int) -> float:
+def inflation(matrix: FloatArray, features: int) -> float:
     """Return the largest inverse diagonal entries of features and targets, in units of what is safe for each.
 
     Infinity when the matrix is not positive definite.
@@ -281,6 +144,223 @@ def _inflation(matrix: FloatArray, features: int) -> float:
     return largest if np.isfinite(largest) else float(np.inf)
 
 
+def power_of_two(sizes: FloatArray) -> FloatArray:
+    """Return the powers of two that bring positive sizes closest below one; one for a size of zero."""
+    exponents = np.frexp(sizes)[1]
+    return np.where(sizes > 0, np.ldexp(1.0, -np.clip(exponents, -1000, 1000)), 1.0)
+
+
+class TriangularAccumulator(Accumulator):
+    """Takes tiles, gives the sums of products of q columns."""
+
+    takes_weights = True
+
+    def __init__(self, width: int, targets: int = 1, intercept: bool = False) -> None:
+        self._width, self._intercept = width, intercept
+        self._features, self._targets = width - targets, targets
+        self._spare: FloatArray = np.zeros((0, 0))
+        self._product = self._chunk = self._spare
+        self.restart()
+
+    def restart(self) -> bool:
+        """Begin with nothing again."""
+        self._total: Products | None = None
+        self._inflation = np.inf
+        self._in_place = True  # whether the plain Gram matrix of the rows where they lie serves
+        self._in_slices = False
+        self.centre: FloatArray | None = None
+        return True
+
+    def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
+        """Take one tile whose rows all count once."""
+        return self.add_weighted(tile, np.empty(0))
+
+    def add_weighted(self, tile: FloatArray, roots: FloatArray) -> bool:
+        """Take one tile of rows as they are, and the square roots of their weights; none where each counts once."""
+        if self._in_place:
+            weighted = tile * roots if roots.size else tile
+            if self._add_plain(gram(weighted), lambda column: not weighted[column].any()):
+                return True
+        if not np.isfinite(tile[: self._width]).all():
+            return False
+        return self._look_closer(tile[: self._width], roots)
+
+    def add_columns(self, addresses: IntArray, steps: IntArray, tiles: int, tile_rows: int) -> int:
+        """Take tiles where they lie, while the plain Gram matrix serves."""
+        if not self._in_place or addresses.size > WIDEST_KERNEL:
+            return 0
+        product = self._room_for_product(addresses.size)
+
+        def add_from(tile: int, stop: int) -> int:
+            here = addresses + tile * steps
+            return add_tiles_of_columns(here, steps, stop - tile, tile_rows, product, *self._trusted())  # type: ignore[no-any-return]
+
+        return self._add_tiles(
+            tiles,
+            add_from,
+            lambda column, tile: values_at(int(addresses[column] + tile * steps[column]), tile_rows),
+        )
+
+    def add_dense_tiles(self, rows: DenseRows, tile_rows: int) -> int:
+        """Take tiles of rows where they lie, while the plain Gram matrix serves."""
+        padded = padded_width(self._width)
+        if not self._in_place or padded > WIDEST_KERNEL:
+            return 0
+        if not self._chunk.size:
+            # Columns whose distance is no power of two do not compete for the same few places in the cache.
+            self._chunk = np.zeros((padded, CHUNK_ROWS + 8))
+        ones = self._width - rows.features.shape[1] - self._targets
+        work = (ones, self._chunk, self._room_for_product(padded))
+
+        def add_from(tile: int, stop: int) -> int:
+            here = slice(tile * tile_rows, stop * tile_rows)
+            given = (rows.features[here], rows.targets[here], rows.roots[here])
+            return add_tiles_of_rows(*given, tile_rows, *work, *self._trusted())  # type: ignore[no-any-return]
+
+        def values(column: int, tile: int) -> FloatArray:
+            here, place = slice(tile * tile_rows, (tile + 1) * tile_rows), column - ones
+            features = rows.features.shape[1]
+            return rows.features[here, place] if place < features else rows.targets[here, place - features]
+
+        return self._add_tiles(len(rows.features) // tile_rows, add_from, values)
+
+    def _add_tiles(
+        self, tiles: int, add_from: Callable[[int, int], int], values: Callable[[int, int], FloatArray]
+    ) -> int:
+        """Add many tiles at once, those that do not inflate the sum, and look closer at the first that does.
+
+        Squares of tiny numbers are zero: a column of which all sums are zero is looked at itself.
+        """
+        tile = 0
+        while tile < tiles:
+            stop = self._zeros_until(tile, tiles, values)
+            tile += add_from(tile, stop)
+            if tile < stop:
+                # Its product is still there.
+                if not self._add_plain(self._product, lambda column, here=tile: not values(column, here).any()):  # type: ignore[misc]
+                    break
+                tile += 1
+            elif tile < tiles:
+                break
+        return tile
+
+    def _zeros_until(self, tile: int, tiles: int, values: Callable[[int, int], FloatArray]) -> int:
+        """Return the first tile in which a column that has been zero so far is not."""
+        if self._total is None:
+            return tiles
+        unseen = np.flatnonzero(np.diagonal(self._total.high) == 0)
+        found = (here for here in range(tile, tiles) if any(values(int(column), here).any() for column in unseen))
+        return next(found, tiles) if unseen.size else tiles
+
+    def _trusted(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+        """Return the sum so far, its scale, room for another, and its inflation: infinite when there is none."""
+        if not self._spare.size:
+            self._spare = np.empty((self._width, self._width))
+        if self._total is None:
+            return self._spare, np.ones(self._width), self._spare, np.inf
+        unseen = np.diagonal(self._total.high) == 0
+        return self._total.high, np.where(unseen, _UNSEEN, self._total.scale), self._spare, self._inflation
+
+    def _room_for_product(self, width: int) -> FloatArray:
+        if len(self._product) != width:
+            self._product = np.empty((width, width))
+        return self._product
+
+    def trusts_plain_gram(self, tile: FloatArray) -> bool:
+        """Tell of a first tile, without taking it, whether its plain Gram matrix is well enough conditioned."""
+        other = TriangularAccumulator(self._width, self._targets)
+        return other._add_plain(gram(tile), lambda column: not tile[column].any())
+
+    def _add_plain(self, product: FloatArray, is_zero: Callable[[int], bool]) -> bool:
+        """Add a tile's Gram matrix, padded or not, if it is finite and the sum stays well enough conditioned."""
+        with np.errstate(all="ignore"):
+            norms = np.sqrt(np.diagonal(product)[: self._width])
+            if not (norms[norms != 0] >= _SMALLEST_NORM).all():
+                return False
+        if not all(is_zero(int(column)) for column in np.flatnonzero(norms == 0)):
+            return False
+        scale, total = self._units(norms)
+        candidate = np.empty((self._width, self._width))
+        growth = add_scaled_gram(total.high, product, scale, candidate)
+        if not 0 <= growth < np.inf or not self._is_safe(candidate, growth):
+            return False
+        self._total = Products(scale, candidate)
+        return True
+
+    def _units(self, norms: FloatArray) -> tuple[FloatArray, Products]:
+        """Return units for a tile whose columns have these norms, and the sum so far in them."""
+        if self._total is None:
+            scale = power_of_two(norms)
+            return scale, Products(scale, np.zeros((self._width, self._width)))
+        unseen = (np.diagonal(self._total.high) == 0) & (norms != 0)
+        if unseen.any():
+            self._inflation = np.inf
+        scale = np.where(unseen, power_of_two(norms), self._total.scale)
+        # Units grow where a tile is far larger than all before it, so that its squares do not overflow.
+        with np.errstate(all="ignore"):
+            huge = norms * scale > 2.0**60
+        if huge.any():
+            scale = np.where(huge, power_of_two(norms), scale)
+            self._inflation = np.inf
+        return scale, self._total.at(scale)
+
+    def _is_safe(self, candidate: FloatArray, growth: float) -> bool:
+        """Tell whether a sum is well enough conditioned, columns that are zero so far left aside."""
+        # The inverse of a smaller Gram matrix bounds that of a larger one: look again only when the bound fails.
+        if growth * self._inflation <= 1.0:
+            return True
+        seen = np.diagonal(candidate) > 0
+        within = candidate if seen.all() else candidate[np.ix_(seen, seen)]
+        found = inflation(within, int(seen[: self._features].sum()))
+        if growth * found > 1.0:
+            return False
+        self._inflation = found
+        return True
+
+    def _look_closer(self, tile: FloatArray, roots: FloatArray) -> bool:
+        """Take a tile for which the plain Gram matrix of its rows will not do."""
+        if self._in_place:
+            self._in_place = False
+            self._inflation = np.inf
+            if self._intercept:
+                self.centre = _middle(tile, roots)
+                if self._total is not None:
+                    self._total = self._total.moved(-self.centre)
+        values = tile if self.centre is None else tile - self.centre[:, None]
+        values = values * roots if roots.size else values
+        largest = np.abs(values).max(axis=1, initial=0.0)
+        if not np.isfinite(largest).all():
+            return False
+        scale, total = self._units(largest * np.sqrt(max(values.shape[1], 1)))
+        # Padded as the compiled kernel wants it.
+        columns = np.zeros((padded_width(self._width), values.shape[1]))
+        np.multiply(values, scale[:, None], out=columns[: self._width])
+        if not self._in_slices and total.low is None:
+            candidate = total.high + gram(columns)[: self._width, : self._width]
+            if self._is_safe(candidate, float(np.diagonal(candidate).max(initial=0.0))):
+                self._total = Products(scale, candidate)
+                return True
+        self._in_slices = True
+        from partsketch.double_double import DoubleDouble
+        from partsketch.sketches.gram_slices import add_exact_gram
+
+        self._total = Products(scale, *add_exact_gram(DoubleDouble.of(total.high, total.low), columns[: self._width]))
+        return True
+
+    def finish(self) -> FloatArray:
+        """Return the sums of products, as `Products` writes them."""
+        if self._total is None:
+            self._total = Products(np.ones(self._width), np.zeros((self._width, self._width)))
+        return self._total.written()
+
+
+def _middle(tile: FloatArray, roots: FloatArray) -> FloatArray:
+    """Return what is taken off the columns of a tile: rows without weight have no say, and the ones stay."""
+    centre = middle(tile[:, roots > 0] if roots.size else tile)
+    centre[0] = 0.0
+    return centre
+
+
 class TriangularSketch(Sketch):
     """The factor R of all rows: a sketch of q rows without distortion."""
 
@@ -289,10 +369,12 @@ class TriangularSketch(Sketch):
     has_exact_theory = True
     # The kernel for few columns wants columns.
     row_tiles_from = WIDEST_KERNEL + 1
+    # It takes off values only where they matter, and knows them itself.
+    centres_itself = True
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty accumulator; rows of every stream are treated alike."""
-        return TriangularAccumulator(columns.width, columns.targets)
+        return TriangularAccumulator(columns.width, columns.targets, columns.intercept)
 
     def prepare(self) -> None:
         """Load the compiled code."""
@@ -304,12 +386,19 @@ class TriangularSketch(Sketch):
         accumulator.add(columns, np.arange(12))
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Factor the two factors again."""
-        if first.shape[1] < _MANY_COLUMNS or not (_is_triangle(first) and _is_triangle(second)):
-            return triangular_factor(first, second)
-        return with_positive_diagonal(joined_triangles(first, second))
+        """Add."""
+        return Products.read(first).plus(Products.read(second)).written()
 
+    def moved(self, matrix: FloatArray, shift: FloatArray) -> FloatArray:
+        """Return the sums of products of columns to which multiples of the ones were added."""
+        return Products.read(matrix).moved(shift).written()
 
-def _is_triangle(matrix: FloatArray) -> bool:
-    """Tell whether a factor is the square upper triangle that it should be: files of others may hold anything."""
-    return matrix.shape[0] == matrix.shape[1] and not np.tril(matrix, -1).any()
+    def conclude(self, specification: SketchSpecification, matrix: FloatArray, row_count: int) -> FloatArray:
+        """Factor the sums of products."""
+        return Products.read(matrix).factor(matrix.shape[1])[0]
+
+    def concluded_rows(
+        self, specification: SketchSpecification, matrix: FloatArray, row_count: int
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Factor the sums of products, with all digits."""
+        return Products.read(matrix).factor(matrix.shape[1])

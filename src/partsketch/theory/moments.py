@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import qr
 
 from partsketch.errors import InputError
+from partsketch.solve import sketch_rounding, solve_least_squares
 from partsketch.theory.arguments import FloatArray
 
 
@@ -51,8 +52,7 @@ class PartitionMoments:
     loss : float
         Minimal squared loss `ℓ = ‖X a − y‖²`.
     rank : int
-        Rank of `X`: singular values of the matrix with columns scaled to unit length are counted when above
-        `eps · (max(shape) + 10 √rows)` times the largest: rounding of sums over n rows grows like √n.
+        Rank of `X`: columns of which those before them leave more than rounding.
     """
 
     factor: FloatArray
@@ -74,30 +74,14 @@ class PartitionMoments:
         if not np.all(np.isfinite(factor)):
             raise InputError("a factor or partition holds missing or infinite values: remove or impute those rows.")
         factor = triangular(factor)
-        root, target = factor[:, :-1], factor[:, -1]
-        rows, columns = root.shape
-        lengths = np.linalg.norm(root, axis=0)
-        scale = np.where(lengths > 0, lengths, 1.0)
-        left, singular, right = np.linalg.svd(root / scale, full_matrices=False)
-        noise = 10 * np.sqrt(max(self.source_rows or self.row_count, 1))
-        tolerance = np.finfo(np.float64).eps * (max(rows, columns + 1) + noise) * singular[0]
-        rank = int(np.sum(singular > tolerance))
-        left, singular, right = left[:, :rank], singular[:rank], right[:rank]
-        if rank == columns:
-            inverse_root = (right.T / singular) / scale[:, None]
-        else:
-            # The minimum norm is meant in the user's units, so the row space is orthonormalised without the scaling.
-            basis, triangle = np.linalg.qr((singular[:, None] * right * scale).T)
-            inverse_root = basis @ np.linalg.solve(triangle.T, np.eye(rank))
-            if self.free_columns:
-                null_space = np.linalg.qr(basis, mode="complete")[0][:, rank:]
-                correction = null_space @ np.linalg.pinv(null_space[self.free_columns :])
-                inverse_root = inverse_root - correction @ inverse_root[self.free_columns :]
-        projected = left.T @ target
-        residual = target - left @ projected
-        loss = float(residual @ residual) if self.row_count > rank else 0.0
+        root = factor[:, :-1]
+        names = tuple(str(column) for column in range(root.shape[1]))
+        rounding = 0.0 if self.source_rows is None else sketch_rounding(self.source_rows)
+        solution = solve_least_squares(factor, names, 1, self.free_columns, rounding)
+        rank, inverse_root = solution.rank, solution.inverse_root
+        loss = float(solution.residual_sums[0]) if self.row_count > rank else 0.0
         values = {"factor": factor, "root": root, "inverse_root": inverse_root, "rank": rank, "loss": loss}
-        for name, value in {**values, "solution": inverse_root @ projected}.items():
+        for name, value in {**values, "solution": solution.coefficients[:, 0]}.items():
             object.__setattr__(self, name, value)
 
     @classmethod

@@ -48,7 +48,7 @@ def sample_residuals(model: Model, source: Source) -> ResidualSample:
     if len(numbers) == 0:
         raise InputError("There are no complete rows among those sampled for residuals.")
     features = len(model.feature_names)
-    fitted = values[:features].T @ model.coefficients + model.intercept
+    fitted = model.predicted(values[:features])
     residuals = values[features:].T - fitted
     # With weights the noise of a row has variance σ²/w: this puts all rows on one scale.
     return ResidualSample(numbers, fitted, residuals * np.sqrt(weights)[:, None], how)

@@ -1,0 +1,258 @@
+"""Small dense algebra with twice the digits: a number is the sum of two doubles, the second below the rounding of the first.
+
+Sums of products of a table's columns need about twice the digits that the table has; with them a Gram matrix is as good
+as the rows themselves, whatever the columns are, and nothing has to be orthogonalised. Only matrices of q columns are
+worked on here, never rows of data. A product of two doubles is split into its rounded value and what rounding took off
+by one fused operation; a sum likewise by Knuth's six additions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+@intrinsic
+def _fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """a·b + c, rounded once; numba has no such function of its own."""
+    signature = types.float64(types.float64, types.float64, types.float64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return signature, generate
+
+
+_compiled = numba.njit(nogil=True, error_model="numpy", cache=True)
+
+
+@_compiled
+def _subtract_products(high, low, row_high, row_low, factor_high, factor_low, first):  # type: ignore[no-untyped-def]
+    """Take factor · row off an array, from position `first` on; its low part is not yet brought in order."""
+    for i in range(first, high.size):
+        product = factor_high * row_high[i]
+        rest = _fused(factor_high, row_high[i], -product) + (factor_high * row_low[i] + factor_low * row_high[i])
+        before = high[i]
+        after = before - product
+        part = after - before
+        high[i] = after
+        low[i] += ((before - (after - part)) - (product + part)) - rest
+
+
+@_compiled
+def _in_order(high, low):  # type: ignore[no-untyped-def]
+    for i in range(high.size):
+        total = high[i] + low[i]
+        low[i] -= total - high[i]
+        high[i] = total
+
+
+@_compiled
+def _gram(high, low, out_high, out_low):  # type: ignore[no-untyped-def]
+    for row in range(high.shape[0]):
+        for i in range(high.shape[1]):
+            if high[row, i] != 0.0:
+                _subtract_products(out_high[i], out_low[i], high[row], low[row], -high[row, i], -low[row, i], i)
+    for i in range(out_high.shape[0]):
+        _in_order(out_high[i], out_low[i])
+        for j in range(i):
+            out_high[i, j], out_low[i, j] = out_high[j, i], out_low[j, i]
+
+
+@_compiled
+def _cholesky(high, low, pivots, free, tolerance, noise, left_over):  # type: ignore[no-untyped-def]
+    """Factor in place, row by row; a column that those before it determine gets a row of zeros."""
+    kept = np.zeros(pivots, np.bool_)
+    diagonal = np.empty(high.shape[0])
+    for i in range(high.shape[0]):
+        diagonal[i] = left_over[i] = high[i, i]
+    for j in range(pivots):
+        if j == free:
+            for i in range(free, high.shape[0]):
+                part = diagonal[i]
+                for k in range(free):
+                    part -= high[k, i] * high[k, i]
+                left_over[i] = part
+        for k in range(j):
+            if kept[k]:
+                _subtract_products(high[j], low[j], high[k], low[k], high[k, j], low[k, j], j)
+        _in_order(high[j, j:], low[j, j:])
+        pivot = high[j, j]
+        if pivot > tolerance * left_over[j] and pivot > noise * diagonal[j]:
+            kept[j] = True
+            root = np.sqrt(pivot)
+            root_low = (_fused(-root, root, pivot) + low[j, j]) / (2.0 * root)
+            high[j, j], low[j, j] = root, root_low
+            for i in range(j + 1, high.shape[0]):
+                share = high[j, i] / root
+                low[j, i] = (_fused(-share, root, high[j, i]) + low[j, i] - share * root_low) / root
+                high[j, i] = share
+            _in_order(high[j, j:], low[j, j:])
+        else:
+            high[j, j:] = 0.0
+            low[j, j:] = 0.0
+        high[j, :j] = 0.0
+        low[j, :j] = 0.0
+    # What is left of the columns behind the pivots.
+    for j in range(pivots, high.shape[0]):
+        for k in range(pivots):
+            if kept[k]:
+                _subtract_products(high[j], low[j], high[k], low[k], high[k, j], low[k, j], j)
+        _in_order(high[j, j:], low[j, j:])
+        high[j, :j] = 0.0
+        low[j, :j] = 0.0
+    return kept
+
+
+@_compiled
+def _solve(high, low, kept, right_high, right_low):  # type: ignore[no-untyped-def]
+    """Solve R x = b for every row b of the right-hand sides, in place; columns that are not kept get zero."""
+    size = kept.size
+    column_high, column_low = np.empty(size), np.empty(size)
+    for number in range(right_high.shape[0]):
+        for j in range(size - 1, -1, -1):
+            if not kept[j]:
+                right_high[number, j] = right_low[number, j] = 0.0
+                continue
+            value, rest = right_high[number, j], right_low[number, j]
+            total = value + rest
+            rest -= total - value
+            root = high[j, j]
+            share = total / root
+            share_low = (_fused(-share, root, total) + rest - share * low[j, j]) / root
+            whole = share + share_low
+            right_high[number, j], right_low[number, j] = whole, share_low - (whole - share)
+            for i in range(j):
+                column_high[i], column_low[i] = high[i, j], low[i, j]
+            _subtract_products(
+                right_high[number, :j],
+                right_low[number, :j],
+                column_high[:j],
+                column_low[:j],
+                right_high[number, j],
+                right_low[number, j],
+                0,
+            )
+
+
+class DoubleDouble(NamedTuple):
+    """A matrix whose entries are sums of two doubles, the second below the rounding of the first."""
+
+    high: FloatArray
+    low: FloatArray
+
+    @classmethod
+    def of(cls, high: FloatArray, low: FloatArray | None = None) -> DoubleDouble:
+        """Return copies of both parts, the second zero if there is none."""
+        first = np.array(high, dtype=np.float64, order="C")
+        return cls(first, np.zeros_like(first) if low is None else np.array(low, dtype=np.float64, order="C"))
+
+    def plus(self, values: FloatArray) -> DoubleDouble:
+        """Return the sum with a matrix of doubles."""
+        total, rest = two_sum(self.high, values)
+        rest = rest + self.low
+        high = total + rest
+        return DoubleDouble(high, rest - (high - total))
+
+    def scaled(self, units: FloatArray) -> DoubleDouble:
+        """Return the columns times these powers of two."""
+        return DoubleDouble(self.high * units, self.low * units)
+
+    def moved(self, shift: FloatArray) -> DoubleDouble:
+        """Return rows whose columns have been moved by these multiples of the first column; the first must stay."""
+        if not shift.any():
+            return self
+        first = self.high[:, :1]
+        product, rest = two_product(first, shift[None, :])
+        moved = self.plus(product)
+        return moved.plus(rest + self.low[:, :1] * shift)
+
+    def gram(self) -> DoubleDouble:
+        """Return the sums of products of the columns."""
+        out = DoubleDouble.of(np.zeros((self.high.shape[1],) * 2))
+        _gram(np.ascontiguousarray(self.high), np.ascontiguousarray(self.low), *out)
+        return out
+
+
+class Factor(NamedTuple):
+    """The upper triangular factor of a Gram matrix.
+
+    Attributes
+    ----------
+    rows
+        R, with a row of zeros for each column that those before it determine; behind the pivots what is left of the
+        sums of products of the other columns.
+    kept
+        Which pivots are not determined by those before them.
+    left_over
+        Sums of squares of the columns after the free ones were taken out of them.
+    """
+
+    rows: DoubleDouble
+    kept: NDArray[np.bool_]
+    left_over: FloatArray
+
+    def solve(self, right: DoubleDouble) -> DoubleDouble:
+        """Return x with R x = b for every column b of the right-hand side; zero for columns that are not kept."""
+        size = self.kept.size
+        out = DoubleDouble.of(right.high[:size].T, right.low[:size].T)
+        _solve(*self.rows, self.kept, *out)
+        return DoubleDouble(out.high.T, out.low.T)
+
+
+#: Rounding of sums of products, relative to the sums of squares: what is below counts as nothing.
+NOISE = 2.0**-98
+
+
+def factor_gram(gram: DoubleDouble, pivots: int, free: int = 0, tolerance: float = 0.0) -> Factor:
+    """Factor sums of products; a column counts as determined by those before it if they leave less than `tolerance` of it.
+
+    Parameters
+    ----------
+    gram
+        The matrix.
+    pivots
+        How many leading columns are eliminated.
+    free
+        What the first so many leave of a column is what the tolerance is measured by.
+    tolerance
+        Part of a column's norm.
+    """
+    rows = DoubleDouble.of(*gram)
+    left_over = np.empty(len(rows.high))
+    kept = _cholesky(*rows, pivots, free, tolerance**2, NOISE, left_over)
+    return Factor(rows, kept, left_over)
+
+
+def moved_gram(gram: DoubleDouble, shift: FloatArray) -> DoubleDouble:
+    """Return the sums of products after multiples of the first column were added to the others; `shift[0]` is zero."""
+    half = gram.moved(shift)
+    return DoubleDouble(half.high.T, half.low.T).moved(shift)
+
+
+def two_sum(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return a sum and what rounding took off it."""
+    total = first + second
+    part = total - first
+    return total, (first - (total - part)) + (second - part)
+
+
+def two_product(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return a product and what rounding took off it, by Dekker's splitting; values must be below 1e290."""
+    product = first * second
+    first_high, second_high = _upper_half(first), _upper_half(second)
+    first_low, second_low = first - first_high, second - second_high
+    rest = (first_high * second_high - product) + first_high * second_low + first_low * second_high
+    return product, rest + first_low * second_low
+
+
+def _upper_half(values: FloatArray) -> FloatArray:
+    large = values * 134217729.0  # 2²⁷ + 1
+    return np.asarray(large - (large - values))
