@@ -49,7 +49,7 @@ class Coordinates:
         return np.asarray((self.centre / self.unit)[: self.features])
 
     def coefficients(self, values: FloatArray) -> FloatArray:
-        """Return coefficients of the columns as they are, from those in these coordinates: shape (features, targets)."""
+        """Return coefficients of the columns as they are from those in these coordinates, shape (features, targets)."""
         units, target_units = self.unit[: self.features, None], self.unit[self.features :]
         raw = values / units * target_units
         if self.free:

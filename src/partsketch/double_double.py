@@ -1,4 +1,4 @@
-"""Small dense algebra with twice the digits: a number is the sum of two doubles, the second below the rounding of the first.
+"""Small dense algebra with twice the digits: a number is a sum of two doubles, the second below the first one's rounding.
 
 Sums of products of a table's columns need about twice the digits that the table has; with them a Gram matrix is as good
 as the rows themselves, whatever the columns are, and nothing has to be orthogonalised. Only matrices of q columns are
@@ -212,7 +212,7 @@ NOISE = 2.0**-98
 
 
 def factor_gram(gram: DoubleDouble, pivots: int, free: int = 0, tolerance: float = 0.0) -> Factor:
-    """Factor sums of products; a column counts as determined by those before it if they leave less than `tolerance` of it.
+    """Factor sums of products; a column is determined by those before it if they leave less than `tolerance` of it.
 
     Parameters
     ----------
