@@ -6,8 +6,11 @@ fits such a target exactly, so that predictions must be right to rounding.
 
 from __future__ import annotations
 
+import pickle
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,6 +119,78 @@ class TestColumnsFarFromZero:
         assert theirs is not None
         np.testing.assert_allclose(mine[1:], theirs[1:], rtol=1e-10)
         assert moved.certificate.minimal_loss == pytest.approx(plain.certificate.minimal_loss, rel=1e-10)
+
+
+class TestEveryWayToAFit:
+    """Columns far from zero, without noise, on the other ways from rows to predictions."""
+
+    @pytest.fixture
+    def far(self) -> tuple[FloatArray, FloatArray]:
+        z = whole_numbers(2000, 2)
+        return LARGE_DESIGNS["everything"](z), 1 - z[:, 0]
+
+    @pytest.mark.parametrize("kind", ["triangular", "gaussian", "srht", "sparse_sign", "count_sketch", "row_sample"])
+    def test_sites(self, kind: str, far: tuple[FloatArray, FloatArray]) -> None:
+        """Each site knows its own rows only; every one has its columns elsewhere."""
+        X, y = far
+        X = X[np.argsort(X[:, 1])]
+        y = 1 - (X[:, 1] - 1e12)
+        table = np.c_[X, y]
+        options: dict[str, Any] = {"sketch": kind, "random_state": 1}
+        if kind != "triangular":
+            options["sketch_size"] = 64
+        summaries = [
+            ps.sketch(part, f"x{X.shape[1]}", site=str(number), **options)
+            for number, part in enumerate(np.array_split(table, 3))
+        ]
+        for method in ("exact", "average") if kind == "triangular" else ("partition", "stack"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ps.PartsketchWarning)
+                model = ps.combine(summaries, method=method)
+            assert_predictions(model, X, y, y)
+
+    @pytest.mark.parametrize("storage", ["C", "csr"])
+    @pytest.mark.parametrize("route", ["factor", "iterate"])
+    def test_routes(self, route: str, storage: str, far: tuple[FloatArray, FloatArray]) -> None:
+        X, y = far
+        y = y + np.random.default_rng(1).normal(size=len(y))
+        assert_exact(fit_table(X, y, storage=storage, method="exact", route=route), X, y)
+
+    @pytest.mark.parametrize("method", ["exact", "average", "partition", "stack"])
+    def test_batches(self, method: str, far: tuple[FloatArray, FloatArray]) -> None:
+        X, y = far
+        model = ps.SketchedRegression(**options_of(method))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ps.PartsketchWarning)
+            for rows in np.array_split(np.arange(len(y)), 3):
+                model.partial_fit(X[rows], y[rows])
+        assert_predictions(model.model_, X, y, y)
+
+    def test_the_estimator_and_a_model_that_was_stored_predict_alike(
+        self, far: tuple[FloatArray, FloatArray], tmp_path: Path
+    ) -> None:
+        X, y = far
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ps.PartsketchWarning)
+            estimator = ps.SketchedRegression("exact").fit(X, y)
+        estimator.model_.save(tmp_path / "model.json")
+        unit = spread(y)
+        for predictions in (
+            estimator.predict(X),
+            ps.load(tmp_path / "model.json").predict(X),
+            pickle.loads(pickle.dumps(estimator)).predict(X),
+        ):
+            np.testing.assert_allclose(predictions / unit, y / unit, rtol=0, atol=1e-9)
+        assert estimator.score(X, y) == pytest.approx(1.0, abs=1e-12)
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_ridge_does_not_see_where_columns_are(self, method: str) -> None:
+        """The penalty is in raw units, which a shift does not change."""
+        X = whole_numbers(2000, 3)
+        y = X @ [1.0, 2.0, 3.0] + np.random.default_rng(2).normal(size=2000)
+        near = fit_table(X, y, alpha=1000.0, **options_of(method))
+        away = fit_table(X + np.array([2.0**40, 0.0, -(2.0**45)]), y, alpha=1000.0, **options_of(method))
+        np.testing.assert_allclose(away.coefficients, near.coefficients, rtol=1e-9)
 
 
 class TestScales:
