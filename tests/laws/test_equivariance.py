@@ -27,6 +27,8 @@ from tests.laws.tables import CLOSE, IN_FILES, IN_MEMORY, METHODS, fit_table, sp
 
 EXAMPLES = int(os.environ.get("PARTSKETCH_LAW_EXAMPLES", "30"))
 
+SKETCHES = ("gaussian", "srht", "sparse_sign", "count_sketch", "row_sample")
+
 #: Beyond this condition number (of columns brought to one length) the rank is a matter of taste.
 WORST_CONDITION = 1e9
 
@@ -149,13 +151,13 @@ def test_exact(data: st.DataObject) -> None:
     change = data.draw(changes(table, intercept, power), label="change")
     moved = table.changed(change)
     storages = data.draw(st.tuples(*[st.sampled_from((*IN_MEMORY, *IN_FILES))] * 2), label="storages")
-    models = []
+    models: list[ps.Model] = []
     with TemporaryDirectory() as folder:
         for one, storage in zip((table, moved), storages, strict=True):
             models.append(_fit(one, weights, None, storage, Path(folder), method="exact", fit_intercept=intercept))
             _assert_judged(models[-1], one, weights, judge(one.features, one.y, weights, intercept), condition)
     close = max(CLOSE, ROUNDING * condition) * float(_reach(table, weights, intercept).max())
-    _assert_same(*models, table, moved, change, close, condition <= 1e5)
+    _assert_same(models[0], models[1], table, moved, change, close, condition <= 1e5)
 
 
 def _fit(table: Table, weights: FloatArray | None, labels: Any, storage: str, folder: Path, **options: Any) -> ps.Model:
@@ -193,7 +195,4 @@ def test_other_methods(method: str, data: st.DataObject) -> None:
             _fit(one, weights, labels, storage, Path(folder), **options)
             for one, storage in zip((table, moved), storages, strict=True)
         ]
-    _assert_same(*models, table, moved, change, CLOSE, coefficients=True)
-
-
-SKETCHES = ("gaussian", "srht", "sparse_sign", "count_sketch", "row_sample")
+    _assert_same(models[0], models[1], table, moved, change, CLOSE, coefficients=True)
