@@ -67,7 +67,7 @@ def _merged(X: FloatArray, y: FloatArray, intercept: bool) -> Answer:
 
 
 def _numpy(X: FloatArray, y: FloatArray, intercept: bool) -> Answer:
-    return _from_coefficients(X, intercept, np.linalg.lstsq(_matrix(X, intercept), y)[0])
+    return _from_coefficients(X, intercept, np.asarray(np.linalg.lstsq(_matrix(X, intercept), y)[0], dtype=np.float64))
 
 
 def _gelsy(X: FloatArray, y: FloatArray, intercept: bool) -> Answer:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.problem import FloatArray
 
@@ -60,7 +61,7 @@ def coverage(draws: int) -> list[dict[str, Any]]:
 
     found = []
     for setting in SETTINGS:
-        hits: dict[str, list[FloatArray]] = {name: [] for name in METHODS}
+        hits: dict[str, list[NDArray[np.bool_]]] = {name: [] for name in METHODS}
         generator = np.random.default_rng(0)
         for draw in range(draws):
             X = setting.rows(generator)

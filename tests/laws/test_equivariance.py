@@ -76,7 +76,7 @@ def _reach(table: Table, weights: FloatArray | None, intercept: bool) -> FloatAr
     """Return how far each row lies from where the weight is, at least one: predictions there have more rounding."""
     columns, root = _standardised(table, weights, intercept)
     effective = np.sqrt(np.sum(root**2))
-    return np.maximum(1.0, effective * np.abs(columns).max(axis=1, initial=0.0))
+    return np.asarray(np.maximum(1.0, effective * np.abs(columns).max(axis=1, initial=0.0)))
 
 
 def _unit(y: FloatArray, intercept: bool) -> float:
