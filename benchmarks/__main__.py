@@ -6,8 +6,8 @@ import argparse
 import shlex
 import sys
 
-from benchmarks.runner import RESULTS, environment, results_folder, run
-from benchmarks.tables import generated_parts, write_pages
+from benchmarks.runner import RESULTS, environment, results_folder, run, save
+from benchmarks.tables import ACCURACY, generated_parts, write_pages
 from benchmarks.workloads import WORKLOADS
 
 
@@ -19,7 +19,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, parents=[options])
     commands = parser.add_subparsers(dest="step")
     run_parser = commands.add_parser("run", parents=[options], help="measure and save results as JSON")
-    run_parser.add_argument("workload", nargs="*", metavar="workload", help=", ".join(WORKLOADS))
+    run_parser.add_argument("workload", nargs="*", metavar="workload", help=", ".join([*WORKLOADS, ACCURACY]))
     commands.add_parser("planner", parents=[options], help="plan and fit many settings: are plans right?")
     commands.add_parser("table", help="write the pages with results from the saved ones")
     arguments = parser.parse_args()
@@ -30,17 +30,27 @@ def main() -> None:
         check_plans(arguments.quick)
         return
     names = getattr(arguments, "workload", [])
-    if unknown := [name for name in names if name not in WORKLOADS]:
-        parser.error(f"unknown workload {unknown[0]!r}: choose from {', '.join(WORKLOADS)}")
+    if unknown := [name for name in names if name not in WORKLOADS and name != ACCURACY]:
+        parser.error(f"unknown workload {unknown[0]!r}: choose from {', '.join([*WORKLOADS, ACCURACY])}")
     repeats = arguments.repeats or (1 if arguments.quick else 3)
     command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
-    run(names, repeats, arguments.quick, command)
+    if not names or ACCURACY in names:
+        measure_accuracy(arguments.quick, command)
+    if timed := [name for name in names if name != ACCURACY] or ([] if names else list(WORKLOADS)):
+        run(timed, repeats, arguments.quick, command)
     if arguments.step is None:
         if arguments.quick:
             for name, part in generated_parts(results_folder(quick=True)).items():
                 print(f"\n## {name}\n{part}")
         else:
             write_pages(RESULTS)
+
+
+def measure_accuracy(quick: bool, command: str) -> None:
+    """Count the digits that are right and how often intervals cover, and save both."""
+    from benchmarks.accuracy import running
+
+    save({**environment(), "command": command, **running.run(quick)}, results_folder(quick) / f"{ACCURACY}.json")
 
 
 def check_plans(quick: bool) -> None:

@@ -52,10 +52,11 @@ def run(names: Sequence[str], repeats: int, quick: bool, command: str) -> None:
                 "cases": cases,
             }
             # After every case: a long run that is broken off has not been in vain.
-            _save(result, results_folder(quick) / f"{name}.json")
+            save(result, results_folder(quick) / f"{name}.json")
 
 
-def _save(result: dict[str, Any], path: Path) -> None:
+def save(result: dict[str, Any], path: Path) -> None:
+    """Write results as JSON, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_text(json.dumps(result, indent=1) + "\n")

@@ -8,12 +8,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.accuracy import results as accuracy
 from benchmarks.quiet import BUSY_SHARE
 from benchmarks.series import growth_tables, plot_growth
 from benchmarks.workloads import WORKLOADS
 
 _HERE = Path(__file__).resolve().parent
-PAGES = (_HERE / "README.md", _HERE.parent / "docs" / "benchmarks.md")
+PAGES = (_HERE / "README.md", _HERE.parent / "docs" / "benchmarks.md", _HERE.parent / "docs" / "accuracy.md")
+
+#: Name of what is counted in digits instead of seconds.
+ACCURACY = "accuracy"
 
 #: Errors below this are the rounding of the last few of sixteen digits; a difference there means nothing.
 _ROUNDING = 1e-12
@@ -48,6 +52,8 @@ def generated_parts(folder: Path) -> dict[str, str]:
     parts = {name: _workload(results[name]) if name in results else "\nNot run yet.\n\n" for name in WORKLOADS}
     if growth := results.get("growth"):
         parts["growth"] = "\n".join(["", *growth_tables(growth), "", *_origin(growth)]) + "\n"
+    if (folder / f"{ACCURACY}.json").exists():
+        parts |= accuracy.parts(json.loads((folder / f"{ACCURACY}.json").read_text()))
     parts["targets"] = _targets(results)
     parts["others-win"] = _others_win(results)
     return parts

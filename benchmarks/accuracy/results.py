@@ -1,0 +1,66 @@
+"""From saved digits to the tables of docs/accuracy.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchmarks.accuracy.contestants import TOOLS
+from benchmarks.accuracy.designs import DESIGNS
+
+_VERSIONS = ("partsketch", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "statsmodels", "polars-ols")
+
+#: Fewer digits than this of a prediction are a wrong answer, and are set in bold.
+_WRONG_DIGITS = 3.0
+
+
+def parts(result: Mapping[str, Any]) -> dict[str, str]:
+    """Return the generated parts of the page by name."""
+    titles = {design.name: design.title for design in DESIGNS}
+    tables = {
+        "accuracy-nist": _digits("data set", result["nist"], {name: name for name in result["nist"]}),
+        "accuracy-designs": _digits("columns", result["designs"], titles),
+        "accuracy-intervals": _intervals(result["intervals"]),
+    }
+    return {name: "\n".join(["", *lines, "", _origin(result)]) + "\n\n" for name, lines in tables.items()}
+
+
+def _origin(result: Mapping[str, Any]) -> str:
+    versions = {name: number for name, number in result["versions"].items() if name in _VERSIONS}
+    listed = ", ".join(f"{name} {number}" for name, number in versions.items())
+    return f"{result['date'][:10]}, `{result['command']}`; revision {result['revision']}; {listed}."
+
+
+def _digits(head: str, found: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str]) -> Iterator[str]:
+    shown = [tool for tool in TOOLS if any(tool.name in row for row in found.values())]
+    absent = {
+        tool.label
+        for tool in shown
+        if all(str(row.get(tool.name, "")).startswith("not available") for row in found.values())
+    }
+    shown = [tool for tool in shown if tool.label not in absent]
+    yield f"| {head} | " + " | ".join(tool.label for tool in shown) + " |"
+    yield "|---|" + "---:|" * len(shown)
+    for name, row in found.items():
+        yield f"| {titles[name]} | " + " | ".join(_cell(row[tool.name]) for tool in shown) + " |"
+    if absent:
+        yield ""
+        yield f"Not installed where this ran: {', '.join(sorted(absent))}."
+
+
+def _cell(value: Any) -> str:
+    if not isinstance(value, float):
+        # Ours refuse in a sentence that says what to do.
+        return "refused" if "InputError" in value else f"fails: {value[:60]}"
+    return f"**{value:.1f}**" if value < _WRONG_DIGITS else f"{value:.1f}"
+
+
+def _intervals(found: list[Mapping[str, Any]]) -> Iterator[str]:
+    settings = list(dict.fromkeys(entry["setting"] for entry in found))
+    methods = list(dict.fromkeys(entry["method"] for entry in found))
+    cells = {(entry["method"], entry["setting"]): entry for entry in found}
+    yield "| method | " + " | ".join(settings) + " |"
+    yield "|---|" + "---:|" * len(settings)
+    for method in methods:
+        row = [cells[method, setting] for setting in settings]
+        yield f"| {method} | " + " | ".join(f"{e['covered']:.1%} ± {e['standard_error']:.1%}" for e in row) + " |"
