@@ -221,9 +221,7 @@ def guided(
     # A partition may turn out to have no rows.
     nothing = np.zeros((1, columns))
     guides = tuple(
-        sketch.guide(
-            request.specification, _around_its_centre(found[partition])[:, :columns], found[partition].row_count
-        )
+        sketch.guide(request.specification, _centred(found[partition])[:, :columns], found[partition].row_count)
         if partition in found
         else sketch.guide(request.specification, nothing, 0)
         for partition in range(request.partitioning.count)
@@ -236,7 +234,7 @@ def guided(
     return replace(request, guides=guides, centres=centres if any(centre.any() for centre in centres) else ())
 
 
-def _around_its_centre(summary: Summary) -> FloatArray:
+def _centred(summary: Summary) -> FloatArray:
     return summary.rows.moved(-summary.centre).high
 
 

@@ -1,8 +1,8 @@
 """Small least squares: equilibrated, rank-revealing, minimum norm, with every decision reported.
 
-There is one way to solve, and it is tried in doubles first: a triangular factor, and how much each column of its inverse
-inflates. Where that is more than doubles can bear, the sums of products are taken with twice the digits and factored so;
-columns that those before them determine are found there, far above its rounding.
+There is one way to solve, and it is tried in doubles first: a triangular factor, and how much each column of its
+inverse inflates. Where that is more than doubles can bear, the sums of products are taken with twice the digits and
+factored so; columns that those before them determine are found there, far above its rounding.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ class Accumulator(ABC):
         """
 
     def add_weighted(self, tile: FloatArray, roots: FloatArray) -> bool:
-        """Take one tile, its weights not yet applied; `roots` are their square roots, empty when every row counts once."""
+        """Take one tile, weights not yet applied; `roots` are their square roots, empty when every row counts once."""
         raise NotImplementedError
 
     def add_columns(self, addresses: IntArray, steps: IntArray, tiles: int, tile_rows: int) -> int:

@@ -11,8 +11,8 @@ rows is enough in every case.
    number or a time stamp then is a column like any other: its location does not reach the sums of products.
 3. Sums of products without rounding (`gram_slices.py`), kept with twice the digits of a double.
 
-What travels is the Gram matrix, in units that are powers of two, with the values taken off; merging is adding. The factor
-is made once, at the end, with twice the digits where the Gram matrix needs them.
+What travels is the Gram matrix, in units that are powers of two, with the values taken off; merging is adding. The
+factor is made once, at the end, with twice the digits where the Gram matrix needs them.
 """
 
 from __future__ import annotations
