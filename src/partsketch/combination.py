@@ -100,7 +100,8 @@ def solve_summary(summary: Summary, regression: Regression, penalty: float = 0.0
     if penalty <= 0:
         locations = None if regression.coordinates is None else regression.coordinates.locations
         rounding = sketch_rounding(summary.row_count) if random else 0.0
-        return solve_least_squares(matrix, regression.features, *shape, rounding, low, locations)
+        rows = None if random else summary.row_count
+        return solve_least_squares(matrix, regression.features, *shape, rounding, low, locations, rows)
     if random:
         # A sketched ridge fit shrinks too much; the smaller penalty makes it shrink like the fit to the rows.
         features = matrix[:, : len(regression.features)] * regression.units

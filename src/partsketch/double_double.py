@@ -1,4 +1,4 @@
-"""Small dense algebra with twice the digits: a number is a sum of two doubles, the second below the first one's rounding.
+"""Small dense algebra with twice the digits: a number is a sum of two doubles, the second below the first's rounding.
 
 Sums of products of a table's columns need about twice the digits that the table has; with them a Gram matrix is as good
 as the rows themselves, whatever the columns are, and nothing has to be orthogonalised. Only matrices of q columns are
@@ -29,6 +29,9 @@ def _fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
 
     return signature, generate
 
+
+#: Part of a column's sum of squares below which what is left of it may be what larger columns leave of their rounding.
+_SUSPECT = 1e-12
 
 _compiled = numba.njit(nogil=True, error_model="numpy", cache=True)
 
@@ -67,9 +70,26 @@ def _gram(high, low, out_high, out_low):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _cholesky(high, low, pivots, free, tolerance, noise, left_over):  # type: ignore[no-untyped-def]
+def _explained_noise(high, kept, column, diagonal, shares):  # type: ignore[no-untyped-def]
+    """Return how large the sums are that cancel in what is left of a column, in squares."""
+    total = diagonal[column]
+    for k in range(column - 1, -1, -1):
+        if kept[k]:
+            part = high[k, column]
+            for i in range(k + 1, column):
+                if kept[i]:
+                    part -= high[k, i] * shares[i]
+            shares[k] = part / high[k, k]
+            total += shares[k] * shares[k] * diagonal[k]
+    return total
+
+
+@_compiled
+def _cholesky(high, low, pivots, free, tolerance, noise, most, left_over):  # type: ignore[no-untyped-def]
     """Factor in place, row by row; a column that those before it determine gets a row of zeros."""
     kept = np.zeros(pivots, np.bool_)
+    shares = np.empty(pivots)
+    count = 0
     diagonal = np.empty(high.shape[0])
     for i in range(high.shape[0]):
         diagonal[i] = left_over[i] = high[i, i]
@@ -85,8 +105,12 @@ def _cholesky(high, low, pivots, free, tolerance, noise, left_over):  # type: ig
                 _subtract_products(high[j], low[j], high[k], low[k], high[k, j], low[k, j], j)
         _in_order(high[j, j:], low[j, j:])
         pivot = high[j, j]
-        if pivot > tolerance * left_over[j] and pivot > noise * diagonal[j]:
+        is_left = count < most and pivot > tolerance * left_over[j] and pivot > noise * diagonal[j]
+        if is_left and pivot < _SUSPECT * diagonal[j]:
+            is_left = pivot > noise * _explained_noise(high, kept, j, diagonal, shares)
+        if is_left:
             kept[j] = True
+            count += 1
             root = np.sqrt(pivot)
             root_low = (_fused(-root, root, pivot) + low[j, j]) / (2.0 * root)
             high[j, j], low[j, j] = root, root_low
@@ -211,7 +235,14 @@ class Factor(NamedTuple):
 NOISE = 2.0**-98
 
 
-def factor_gram(gram: DoubleDouble, pivots: int, free: int = 0, tolerance: float = 0.0) -> Factor:
+def factor_gram(
+    gram: DoubleDouble,
+    pivots: int,
+    free: int = 0,
+    tolerance: float = 0.0,
+    rounding: float = 0.0,
+    most: int | None = None,
+) -> Factor:
     """Factor sums of products; a column is determined by those before it if they leave less than `tolerance` of it.
 
     Parameters
@@ -224,10 +255,15 @@ def factor_gram(gram: DoubleDouble, pivots: int, free: int = 0, tolerance: float
         What the first so many leave of a column is what the tolerance is measured by.
     tolerance
         Part of a column's norm.
+    rounding
+        Part of the columns' norms to which they are known, if more than the rounding of the matrix.
+    most
+        How many columns at most are not determined by others: as many as there are rows behind the matrix.
     """
     rows = DoubleDouble.of(*gram)
     left_over = np.empty(len(rows.high))
-    kept = _cholesky(*rows, pivots, free, tolerance**2, NOISE, left_over)
+    noise = max(NOISE, rounding**2)
+    kept = _cholesky(*rows, pivots, free, tolerance**2, noise, pivots if most is None else most, left_over)
     return Factor(rows, kept, left_over)
 
 

@@ -143,7 +143,8 @@ def _restored_errors(
     """Return the standard errors of coefficients of the columns as they are, not as the summaries have them."""
     if covariance is None or regression.coordinates is None:
         return None if covariance is None else covariance.standard_errors
-    return regression.coordinates.standard_errors(covariance.matrix, number)
+    errors = regression.coordinates.standard_errors(covariance.matrix, number)
+    return errors if np.isfinite(errors).all() else None
 
 
 def exact_rows(combination: Combination, summaries: Sequence[Summary]) -> int:

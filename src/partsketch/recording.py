@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from partsketch._version import __version__
 from partsketch.certificate import certify
+from partsketch.checks import check_coefficients, check_solutions, checked_certificate
 from partsketch.combination import Combination, Regression, restored
 from partsketch.inference import infer
 from partsketch.model import Model
@@ -114,7 +115,10 @@ def build_model(
     def intercept(coefficients: FloatArray) -> FloatArray:
         return coefficients[0] if first else np.zeros(len(regression.targets))
 
+    whole = len(combination.solutions) != len(circumstances.names)
+    check_solutions(combination.solutions, ("all",) * len(combination.solutions) if whole else circumstances.names)
     raw = restored(combination, regression)
+    check_coefficients(raw, regression.features)
     coordinates = regression.coordinates
     centre, level = np.zeros(columns - first), intercept(raw.coefficients)
     if coordinates is not None and first:
@@ -123,7 +127,14 @@ def build_model(
     moments = [
         FitMoments(summaries, regression.features, target, regression.free_columns) for target in regression.targets
     ]
-    certificates = tuple(certify(*common, number, shared) for number, shared in enumerate(moments))
+    target_units = np.ones(len(moments)) if coordinates is None else coordinates.unit[columns:]
+    # Partitions of wildly different sizes overflow in some numbers: these are then not stated.
+    with np.errstate(over="ignore", invalid="ignore"):
+        certificates = tuple(
+            checked_certificate(certify(*common, number, shared), float(target_units[number]) ** 2)
+            for number, shared in enumerate(moments)
+        )
+        inferences = tuple(infer(*common, number, shared) for number, shared in enumerate(moments))
     return Model(
         feature_names=regression.features[first:],
         target_names=regression.targets,
@@ -132,7 +143,7 @@ def build_model(
         partition_coefficients=np.stack([solution.coefficients[first:] for solution in raw.solutions]),
         partition_intercepts=np.stack([intercept(solution.coefficients) for solution in raw.solutions]),
         certificates=certificates,
-        inferences=tuple(infer(*common, number, shared) for number, shared in enumerate(moments)),
+        inferences=inferences,
         record=record,
         centre=centre,
         level=level,

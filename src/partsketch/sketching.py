@@ -7,6 +7,8 @@ import json
 import secrets
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from partsketch.blas import one_thread_each
 from partsketch.engines.base import Engine
 from partsketch.errors import InputError
@@ -20,6 +22,9 @@ from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import Source
 from partsketch.summary import Summary
 from partsketch.summary_header import name_fault
+
+#: Part of a column's spread that rounding may take.
+_LOST_DIGITS = 1e-9
 
 
 @dataclass(frozen=True)
@@ -191,4 +196,20 @@ def _signed(summary: Summary, options: SketchOptions, batch: str, about: About, 
     if multiple > 1:
         weight = float(f"{weight:.1e}") if about.weighted else float(rounded)
     part = replace(part, start=None, stop=None, contiguous=False)
-    return replace(summary, parts=(part,), row_count=rounded, weight_sum=weight, about=about)
+    _check_digits(summary)
+    # A centre is a value among the rows: nobody's business.
+    private = replace(summary, parts=(part,), row_count=rounded, weight_sum=weight, about=about)
+    return replace(private, low=None, centre=np.zeros(len(summary.columns)))
+
+
+def _check_digits(summary: Summary) -> None:
+    """Refuse columns of which a sketch in plain doubles, not measured from a centre, would lose the digits."""
+    if summary.low is None:
+        return
+    spread = np.sqrt(np.mean(summary.rows.moved(-summary.centre).high ** 2, axis=0))
+    lost = np.finfo(np.float64).eps * np.abs(summary.matrix).max(axis=0) > _LOST_DIGITS * spread
+    for name in np.asarray(summary.columns)[lost & (spread > 0)]:
+        raise InputError(
+            f"Column {str(name)!r} lies far from zero beside its spread, and a private sketch would lose its digits: "
+            "take a constant that all sites agree on off it first."
+        )

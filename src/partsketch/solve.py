@@ -31,6 +31,15 @@ SAFE_INFLATION = 1e4
 _SAFE_INFLATION_OF_MANY = 1e10
 _MUCH_WORK = 2e8
 
+#: Rounding that a matrix of doubles carries: tens of times that of one operation.
+_ROUNDING = 1e-14
+
+#: How many times its rounding must be left of a column for doubles to judge it.
+_FAR = 1e4
+
+#: What doubles leave of a gradient that is zero, with plenty of room.
+_ROUNDED_GRADIENT = 1e-12
+
 #: Share of a column, in units of both columns, that counts as taking part in it.
 _TAKES_PART = 1e-6
 
@@ -105,6 +114,7 @@ def solve_least_squares(
     extra_rounding: float = 0.0,
     low: FloatArray | None = None,
     locations: FloatArray | None = None,
+    most_rank: int | None = None,
 ) -> Solution:
     """Solve min ‖F a − t‖ where `matrix` = [F t].
 
@@ -127,6 +137,8 @@ def solve_least_squares(
         What the doubles of `matrix` leave out of it.
     locations
         What was taken off the features, in multiples of the first column: for naming what determines a column.
+    most_rank
+        How many rows there are behind the matrix, if fewer than it has.
     """
     from partsketch.double_double import DoubleDouble
 
@@ -134,10 +146,14 @@ def solve_least_squares(
     units = _units(matrix)
     rows = DoubleDouble.of(matrix * units, None if low is None else low * units)
     tolerance = RANK_TOLERANCE + extra_rounding
-    solution = _solve_in_doubles(rows, width, free_columns, tolerance)
-    if solution is None:
+    # Doubles without a second part have been rounded on their way here, by a factorisation at least.
+    rounding = max(extra_rounding, _ROUNDING if low is None else 0.0)
+    most = min(matrix.shape[0], width if most_rank is None else most_rank)
+    solution = _solve_in_doubles(rows, width, free_columns, tolerance, rounding) if most >= width else None
+    if solution is None or not solution.gradient <= _ROUNDED_GRADIENT:
         shift = np.zeros(width) if locations is None else locations
-        solution = _solve_with_twice_the_digits(rows, names, width, free_columns, tolerance, units, shift)
+        factor = _precise_factor(rows, width, free_columns, tolerance, rounding, most)
+        solution = _solve_with_twice_the_digits(factor, names, width, free_columns, tolerance, units, shift)
     feature_units, target_units = units[:width], units[width:]
     return replace(
         solution,
@@ -174,7 +190,7 @@ def _inflations(root: FloatArray, free: int) -> tuple[FloatArray, FloatArray] | 
     return (inverse, inflated) if np.isfinite(inflated).all() else None
 
 
-def _solve_in_doubles(rows: DoubleDouble, width: int, free: int, tolerance: float) -> Solution | None:
+def _solve_in_doubles(rows: DoubleDouble, width: int, free: int, tolerance: float, rounding: float) -> Solution | None:
     """Solve by a triangular factor, or return None where doubles are not enough."""
     from scipy.linalg import solve_triangular
 
@@ -186,6 +202,10 @@ def _solve_in_doubles(rows: DoubleDouble, width: int, free: int, tolerance: floa
     found = _inflations(root, free)
     safe = _SAFE_INFLATION_OF_MANY if much else SAFE_INFLATION
     if found is None or found[1].max(initial=1.0) > min(safe, tolerance**-2):
+        return None
+    # A column of which the free ones leave no more than rounding looks like any other to what comes after them.
+    squares = np.square(root)
+    if (squares[free:].sum(axis=0)[free:] <= (_FAR * rounding) ** 2 * squares.sum(axis=0)[free:]).any():
         return None
     inverse, _ = found
     projected = factor[:width, width:]
@@ -205,7 +225,7 @@ def _solve_in_doubles(rows: DoubleDouble, width: int, free: int, tolerance: floa
 
 
 def _solve_with_twice_the_digits(
-    rows: DoubleDouble,
+    factor: Factor,
     names: tuple[str, ...],
     width: int,
     free: int,
@@ -215,7 +235,6 @@ def _solve_with_twice_the_digits(
 ) -> Solution:
     from partsketch.double_double import DoubleDouble
 
-    factor = _precise_factor(rows, width, free, tolerance)
     high, low = factor.rows
     kept = np.flatnonzero(factor.kept)
     coefficients = factor.solve(DoubleDouble(high[:width, width:], low[:width, width:])).high
@@ -254,12 +273,12 @@ def _squares(high: FloatArray, width: int) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->j", high[:width, width:], high[:width, width:]))
 
 
-def _precise_factor(rows: DoubleDouble, width: int, free: int, tolerance: float) -> Factor:
+def _precise_factor(rows: DoubleDouble, width: int, free: int, tolerance: float, rounding: float, most: int) -> Factor:
     from partsketch.double_double import DoubleDouble, factor_gram
 
     if rows.high.shape[0] * float(rows.high.shape[1]) ** 2 > _MUCH_WORK and rows.high.shape[0] > rows.high.shape[1]:
         rows = DoubleDouble.of(_triangle(rows.high))
-    return factor_gram(rows.gram(), width, free, tolerance)
+    return factor_gram(rows.gram(), width, free, tolerance, rounding, most)
 
 
 def _missed(factor: Factor, coefficients: FloatArray, width: int) -> FloatArray:

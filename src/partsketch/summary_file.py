@@ -11,22 +11,28 @@ import json
 import os
 import stat
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partsketch.errors import InputError
 from partsketch.summary import Summary
 from partsketch.summary_header import HeaderError, check, contents, header_of, parse
 
+FloatArray = NDArray[np.float64]
+
 MAGIC = b"PSKETCH\n"
-FORMAT_VERSION = 1
+#: Version 2 has a centre in its header, and a second matrix behind the first: what its doubles leave out of it.
+PLAIN_VERSION, CENTRED_VERSION = 1, 2
 LARGEST_HEADER = 2**22
 LARGEST_BODY = 2**31
 
 _PREFIX = struct.Struct("<8sII")
 _DIGEST_BYTES = 32
+_ROUNDING = 2.0**-52
 _READ_BYTES = 2**20
 
 
@@ -34,15 +40,27 @@ def to_bytes(summary: Summary) -> bytes:
     """Return a summary as a file."""
     values = header_of(summary)
     try:
+        version = CENTRED_VERSION if "centre" in values else PLAIN_VERSION
         rows, columns = check(values)
-        if not np.isfinite(summary.matrix).all():
-            raise HeaderError("its numbers are not all finite")
+        body = [summary.matrix]
+        if version == CENTRED_VERSION:
+            body.append(np.zeros((rows, columns)) if summary.low is None else summary.low)
+        _check_numbers(body)
         header = json.dumps(values, sort_keys=True, ensure_ascii=False).encode()
-        _check_sizes(len(header), rows, columns)
+        _check_sizes(len(header), rows * len(body), columns)
     except HeaderError as error:
         raise InputError(f"The summary cannot be written to a file: {error}.") from error
-    content = _PREFIX.pack(MAGIC, FORMAT_VERSION, len(header)) + header + summary.matrix.astype("<f8").tobytes()
+    content = _PREFIX.pack(MAGIC, version, len(header)) + header
+    content += b"".join(matrix.astype("<f8").tobytes() for matrix in body)
     return content + hashlib.sha256(content).digest()
+
+
+def _check_numbers(body: Sequence[FloatArray]) -> None:
+    """Refuse numbers that are not finite, and a second matrix that is more than the rounding of the first."""
+    if not all(np.isfinite(matrix).all() for matrix in body):
+        raise HeaderError("its numbers are not all finite")
+    if len(body) > 1 and (np.abs(body[1]) > _ROUNDING * np.abs(body[0])).any():
+        raise HeaderError("its second matrix is more than the rounding of the first")
 
 
 def load(path: Path) -> Summary:
@@ -72,31 +90,33 @@ def read(stream: BinaryIO, size: int, name: str) -> Summary:
         if len(prefix) < _PREFIX.size:
             raise HeaderError("it is cut short")
         _, version, header_bytes = _PREFIX.unpack(prefix)
-        if version != FORMAT_VERSION:
-            age = "newer" if version > FORMAT_VERSION else "older"
+        if version not in (PLAIN_VERSION, CENTRED_VERSION):
+            age = "newer" if version > CENTRED_VERSION else "older"
             raise InputError(
-                f"{name} has format version {version}, {age} than {FORMAT_VERSION}: "
-                f"{'update partsketch' if version > FORMAT_VERSION else 'make it again'}."
+                f"{name} has format version {version}, {age} than {CENTRED_VERSION}: "
+                f"{'update partsketch' if version > CENTRED_VERSION else 'make it again'}."
             )
-        return _read_rest(stream, size, prefix, header_bytes)
+        return _read_rest(stream, size, prefix, header_bytes, 1 if version == PLAIN_VERSION else 2)
     except HeaderError as error:
         raise InputError(f"{name} is damaged or not a valid sketch file: {error}.") from error
 
 
-def _read_rest(stream: BinaryIO, size: int, prefix: bytes, header_bytes: int) -> Summary:
+def _read_rest(stream: BinaryIO, size: int, prefix: bytes, header_bytes: int, matrices: int) -> Summary:
     _check_sizes(header_bytes, 0, 0)
     if size < _PREFIX.size + header_bytes + _DIGEST_BYTES:
         raise HeaderError("it is cut short")
     header = stream.read(header_bytes)
     values = parse(header)
+    if ("centre" in values) != (matrices == 2):
+        raise HeaderError("a centre goes with format version 2, and only with it")
     rows, columns = check(values)
-    _check_sizes(header_bytes, rows, columns)
-    if size != _PREFIX.size + header_bytes + 8 * rows * columns + _DIGEST_BYTES:
+    _check_sizes(header_bytes, rows * matrices, columns)
+    if size != _PREFIX.size + header_bytes + 8 * matrices * rows * columns + _DIGEST_BYTES:
         raise HeaderError("its size is not what its header says")
     digest = hashlib.sha256(prefix)
     digest.update(header)
     try:
-        matrix = np.empty((rows, columns), dtype="<f8")
+        matrix = np.empty((matrices, rows, columns), dtype="<f8")
     except MemoryError as error:
         raise HeaderError(f"its {rows} × {columns} numbers do not fit into memory") from error
     body = matrix.reshape(-1).view(np.uint8).data.cast("B")
@@ -109,11 +129,12 @@ def _read_rest(stream: BinaryIO, size: int, prefix: bytes, header_bytes: int) ->
         filled += count
     if stream.read(_DIGEST_BYTES + 1) != digest.digest():
         raise HeaderError("its contents do not match its checksum")
-    if not np.isfinite(matrix).all():
-        raise HeaderError("its numbers are not all finite")
+    _check_numbers(matrix)
     parts, about = contents(values)
     return Summary(
-        matrix=matrix,
+        matrix=matrix[0],
+        low=matrix[1] if matrices == 2 else None,
+        centre=np.array(values["centre"], dtype=np.float64) if matrices == 2 else None,  # type: ignore[arg-type]
         columns=tuple(values["columns"]),
         kind=values["kind"],
         parts=parts,

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
+from partsketch.pieces import INTERCEPT
 from partsketch.provenance import About, Part
 from partsketch.sketches.base import get_sketch
 from partsketch.sources.encoding import Encoding
@@ -44,7 +45,9 @@ def name_fault(text: str) -> str | None:
 def header_of(summary: Summary) -> dict[str, Any]:
     """Return the header as plain data."""
     about = summary.about
+    centred = summary.low is not None or summary.centre.any()
     return {
+        **({"centre": [float(value) for value in summary.centre]} if centred else {}),
         "columns": list(summary.columns),
         "drop_first": about.encoding.drop_first,
         "kind": summary.kind,
@@ -100,8 +103,13 @@ def parse(text: bytes) -> dict[str, Any]:
 
 def check(values: dict[str, Any]) -> tuple[int, int]:
     """Refuse a header that breaks a rule of the format; return sketch rows and number of columns."""
-    _take(values, _HEADER, "header")
+    _take(values, {**_HEADER, "centre": _is_numbers} if "centre" in values else _HEADER, "header")
     columns = values["columns"]
+    centre = values.get("centre", [0.0] * len(columns))
+    if len(centre) != len(columns):
+        raise HeaderError("'centre' has not one number per column")
+    if any(centre) and (columns[:1] != [INTERCEPT] or centre[0] != 0):
+        raise HeaderError("'centre' takes something off without a column of ones, or off the ones")
     if not 1 <= len(columns) <= MOST_COLUMNS:
         raise HeaderError(f"it has {len(columns)} columns: 1 to {MOST_COLUMNS} are allowed")
     if len(set(columns)) != len(columns):
@@ -112,6 +120,8 @@ def check(values: dict[str, Any]) -> tuple[int, int]:
         random = get_sketch(values["kind"]).is_random
     except ValueError as error:
         raise HeaderError(f"this version does not know the sketch {values['kind']!r}") from error
+    if values["private"] and "centre" in values:
+        raise HeaderError("it is private, yet tells a centre")
     if values["private"] and not random:
         raise HeaderError("an exact summary cannot be private")
     if not 1 <= len(values["parts"]) <= MOST_PARTS:
@@ -169,6 +179,13 @@ def _is_name(value: Any) -> bool:
 
 def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(_is_name(name) for name in value)
+
+
+def _is_numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(number, int | float) and not isinstance(number, bool) and abs(number) <= sys.float_info.max
+        for number in value
+    )
 
 
 def _is_levels(value: Any) -> bool:

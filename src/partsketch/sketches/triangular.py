@@ -47,6 +47,9 @@ SAFE_TARGET_INFLATION = 1e6
 #: Columns of a smaller norm have squares that lose digits by underflow: not for the plain Gram matrix of raw columns.
 _SMALLEST_NORM = 1e-140
 
+#: Tables of no more numbers than this go the precise way at once: it takes no time there.
+_FEW_NUMBERS = 2**14
+
 #: Scale of a column that has been zero so far: a first entry that is not looks huge, and the tile is looked at again.
 _UNSEEN = 1e150
 
@@ -177,7 +180,9 @@ class TriangularAccumulator(Accumulator):
 
     def add_weighted(self, tile: FloatArray, roots: FloatArray) -> bool:
         """Take one tile of rows as they are, and the square roots of their weights; none where each counts once."""
-        if self._in_place:
+        few = self._total is None and self._width * tile.shape[1] <= _FEW_NUMBERS
+        self._in_slices = self._in_slices or few
+        if self._in_place and not few:
             weighted = tile * roots if roots.size else tile
             if self._add_plain(gram(weighted), lambda column: not weighted[column].any()):
                 return True
