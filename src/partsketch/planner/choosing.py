@@ -204,6 +204,7 @@ def options_from(candidate: Candidate, options: FitOptions) -> FitOptions:
         method=candidate.method,
         sketch=candidate.sketch or options.sketch,
         sketch_size=candidate.sketch_size if sketched else options.sketch_size,
+        sparsity=options.sparsity if (candidate.sketch or options.sketch) == "sparse_sign" else None,
         averaging=options.averaging if candidate.method in ("average", "partition") else "equal",
         limits=None,
     )

@@ -36,7 +36,7 @@ def refine_if_quicker(
     if options.route == "iterate":
         if not source.replayable:
             raise InputError("route='iterate' reads the rows several times, and these can be read once only.")
-        sparse = _entries(source) is not None
+        sparse = is_sparse(source)
         why = "route='iterate' was asked for"
     else:
         if engine.name != "local" or rows is None or not hasattr(source, "features"):
@@ -64,6 +64,11 @@ def refine_if_quicker(
 def _rows(source: Source, partitioning: Partitioning) -> int | None:
     stop = None if partitioning.bounds is None else partitioning.bounds[-1]
     return source.row_count if stop in (None, UNKNOWN_END) else stop
+
+
+def is_sparse(source: Source) -> bool:
+    """Tell whether the rows are stored as sparse ones, for which a fit may do without a factor."""
+    return _entries(source) is not None
 
 
 def _entries(source: Source) -> int | None:
