@@ -19,8 +19,8 @@ def test_the_default_passes_every_check(estimator: Any, check: Callable[[Any], N
     check(estimator)
 
 
-# The checks use small data, and every partition of a sketch needs d + 2 rows: with two partitions most have enough, with
-# eight many do not, and get the error that says the largest possible number.
+# The checks use small data, and every partition of a sketch needs d + 2 rows: with two partitions most have enough,
+# with eight many do not, and get the error that says the largest possible number.
 NAMED = [
     SketchedRegression("exact"),
     SketchedRegression("average", n_partitions=2),
@@ -33,8 +33,8 @@ _WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weigh
 # Ten rows cannot be cut into two partitions of d + 2.
 _TEN_ROWS = ("check_estimators_nan_inf", "check_regressors_no_decision_function")
 
-#: Checks that run with one partition. Those of weights compare them with repeated rows, which move the border between two
-#: partitions; with partitions by a column, whose borders stay, test_estimator compares the same.
+#: Checks that run with one partition. Those of weights compare them with repeated rows, which move the border between
+#: two partitions; with partitions by a column, whose borders stay, test_estimator compares the same.
 ONE_PARTITION = {"average": _WEIGHTS, "partition": _TEN_ROWS, "stack": _TEN_ROWS}
 
 _WIDE = "fits 15 rows with 30 features: a partition of a sketch must keep d + 2 rows"
