@@ -103,7 +103,7 @@ def test_sketches_are_stacked_and_exact_files_exact_unless_asked_otherwise(kind:
 @pytest.mark.parametrize("private", [False, True])
 def test_a_sketch_with_as_many_rows_as_the_data_says_so(private: bool) -> None:
     options: dict[str, Any] = {"target": "y", "features": ["x0"], "private": private}
-    told = "no bound protects the rows" if private else "with the seed in the file the rows can be computed"
+    told = "no bound protects the rows" if private else "with the seed in the file rows can be computed"
     with pytest.warns(ps.PartsketchWarning, match=f"^The sketch has 50 rows and the data have 50: nothing .* {told};"):
         ps.sketch(rows(50), sketch_size=50, **options)
     with pytest.warns(ps.PartsketchWarning, match=r"The sketch of partition '\d' has 34 rows and the data have 3[34]:"):

@@ -151,11 +151,7 @@ def _size_warnings(gathered: Gathered, partitioning: Partitioning, options: Sket
         size = summary.matrix.shape[0]
         if size >= rows:
             what = "The sketch" if partitioning.count == 1 else f"The sketch of partition {name!r}"
-            told = (
-                "no bound protects the rows"
-                if options.private
-                else "with the seed in the file the rows can be computed"
-            )
+            told = "no bound protects the rows" if options.private else "with the seed in the file rows can be computed"
             yield (
                 f"{what} has {size:,} rows and the data have {rows:,}: nothing is compressed, and {told}; use a "
                 "smaller sketch_size (--sketch-size)."

@@ -12,7 +12,7 @@ from partsketch.blas import one_thread_each
 from partsketch.diagnosis.advising import advise
 from partsketch.diagnosis.losses import loss_curve, method_losses
 from partsketch.diagnosis.results import Diagnosis
-from partsketch.diagnosis.rows import influential_rows, without_rows
+from partsketch.diagnosis.rows import SeenRows
 from partsketch.diagnosis.unlikeness import divergence_ratio, partition_diagnoses
 from partsketch.diagnosis.watching import WatchedSource
 from partsketch.engines.local import LocalEngine
@@ -129,8 +129,10 @@ def _judge(
 ) -> Diagnosis:
     pooled = pooled_moments(moments)
     solution = solve_least_squares(pooled.factor, features, 1, int(options.fit_intercept))
-    rows = influential_rows(watched.influential, moments, pooled, names, features)
-    without = without_rows(watched.influential, moments)
+    assert watched.centre is not None
+    seen = SeenRows(watched.influential, [part.row_count for part in moments], watched.centre)
+    rows = seen.influential(names, features)
+    heavy = tuple(row.row for row in rows if row.outweighs)
     traces = trace_products(moments)
     full_rank = all(part.rank == part.columns for part in moments)
     smallest = min(part.row_count for part in moments)
@@ -150,7 +152,8 @@ def _judge(
         divergence_ratio=ratio,
         random_divergence_ratio=_random_ratio([part.row_count for part in moments], pooled.rank),
         shuffled_divergence_ratio=divergence_ratio(random_moments) if shuffled_full else None,
-        ratio_without_rows=divergence_ratio(without) if rows else None,
+        ratio_without_rows=seen.ratio_without([row.row for row in rows]),
+        ratio_without_heavy_rows=seen.ratio_without(heavy),
         burg_divergence=float(traces.mean() - pooled.columns) if full_rank else None,
         influential_rows=rows,
         heterogeneity=_heterogeneity(moments),
