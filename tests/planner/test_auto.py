@@ -76,6 +76,15 @@ def test_without_limits_options_of_sketches_ask_for_no_sketch(rows: Any, asked: 
         assert "sketch_size=40 is not used" in model.model_.record.reasons["sketch_size"]
 
 
+@pytest.mark.parametrize("route", ["factor", "iterate"])
+def test_an_exact_fit_does_not_depend_on_a_seed(rows: Any, route: str) -> None:
+    X, y = rows
+    models = [ps.SketchedRegression(route=route, random_state=seed).fit(X, y) for seed in (None, 1, 2)]
+    for model in models[1:]:
+        assert np.array_equal(model.coef_, models[0].coef_)
+        assert np.array_equal(model.conf_int(), models[0].conf_int())
+
+
 def test_what_goes_with_a_named_method_only(rows: Any) -> None:
     for asked, message in [
         ({"sketch_size": 6}, "sketch_size=6 is too small"),

@@ -171,6 +171,11 @@ def _notes(survey: Survey, engine: str, calibration: Calibration | None, limits:
     notes = []
     if survey.complete:
         notes.append(f"All {survey.rows_seen:,} rows were looked at: losses called exact hold for this very data.")
+        if survey.shuffles:
+            notes.append(
+                f"Losses of shuffled partitions (~) are means over {survey.shuffles} shuffles; a fit has a shuffle of "
+                "its own, and loses more or less."
+            )
     elif survey.rows_seen:
         notes.append(
             f"{survey.rows_seen:,} rows were looked at: losses called exact hold for any data with independent columns."

@@ -32,6 +32,8 @@ _SAMPLE_ROWS = 4096
 #: A row of the sample with this leverage, and many times the average, says that a few rows decide.
 _UNEVEN_LEVERAGE, _UNEVEN_TIMES = 0.1, 8.0
 _CSV_PEEK_BYTES = 2**20
+#: Shuffles over which losses are averaged when nobody knows yet how a fit will shuffle.
+_SHUFFLES = 4
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,10 @@ class Survey:
     complete
         Whether all rows were looked at.
     given
-        For k partitions, what the rows say of losses, for every target; only with a complete look.
+        For k partitions, what the rows say of losses, for every target and every shuffle that was tried; only with a
+        complete look.
+    shuffles
+        How many shuffles were tried where rows are shuffled but not as the fit will shuffle them; 0 otherwise.
     description
         The data in a phrase.
     """
@@ -79,7 +84,8 @@ class Survey:
     rank: int | None = None
     uneven_leverage: bool = False
     complete: bool = False
-    given: Callable[[int], list[GivenRows]] = field(default=lambda k: [], compare=False, repr=False)
+    given: Callable[[int], list[list[GivenRows]]] = field(default=lambda k: [], compare=False, repr=False)
+    shuffles: int = 0
     description: str = ""
 
 
@@ -90,8 +96,14 @@ def survey_of_sizes(rows: int, columns: int, fit_intercept: bool = True, targets
     return Survey(rows, columns + int(fit_intercept), targets, description=f"{rows:,} rows, {columns:,} columns")
 
 
-def look(source: Source, options: FitOptions) -> Survey:
-    """Look at a source: no more than its metadata and a few thousand rows, or all of them when they are few."""
+def look(source: Source, options: FitOptions, seed_of_fit: bool = True) -> Survey:
+    """Look at a source: no more than its metadata and a few thousand rows, or all of them when they are few.
+
+    Parameters
+    ----------
+    seed_of_fit
+        Whether the seed of the options will be that of the fit, and its shuffle so the one to look at.
+    """
     columns = len(source.feature_names) + int(options.fit_intercept)
     targets = len(source.target_names)
     width = columns + targets
@@ -123,11 +135,14 @@ def look(source: Source, options: FitOptions) -> Survey:
     features = PartitionMoments(np.column_stack([sample[:, :columns], np.zeros(len(sample))]), len(sample))
     leverage = float(np.sum((sample[:, :columns] @ features.inverse_root) ** 2, axis=1).max())
     uneven = leverage > max(_UNEVEN_LEVERAGE, _UNEVEN_TIMES * features.rank / len(sample))
-    known: dict[int, list[GivenRows]] = {}
+    known: dict[int, list[list[GivenRows]]] = {}
+    shuffles = 0 if seed_of_fit or options.partition_by != "shuffle" else _SHUFFLES
 
-    def given(count: int) -> list[GivenRows]:
+    def given(count: int) -> list[list[GivenRows]]:
         if count not in known:
-            known[count] = [GivenRows(moments) for moments in _moments(source, options, count)]
+            tried = [replace(options, seed=options.seed + number) for number in range(max(1, shuffles))]
+            found = [_moments(source, shuffled, count) for shuffled in tried]
+            known[count] = [[GivenRows(moments) for moments in of_target] for of_target in zip(*found, strict=True)]
         return known[count]
 
     return replace(
@@ -137,6 +152,7 @@ def look(source: Source, options: FitOptions) -> Survey:
         uneven_leverage=uneven,
         complete=complete,
         given=given,
+        shuffles=shuffles if complete else 0,
     )
 
 
