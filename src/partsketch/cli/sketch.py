@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import click
 
-from partsketch.cli.sketch_kinds import SketchKind
+from partsketch.cli.sketch_kinds import sketch_option
 from partsketch.errors import InputError
 
 
@@ -27,13 +27,7 @@ from partsketch.errors import InputError
 @click.option("--label", default="", help="Name of these rows, such as a day, when a site sends several files.")
 @click.option("--partitions", "-k", type=int, help="Cut the rows and write one file for each part.")
 @click.option("--partition-by", help="order, shuffle, file, or the name of a column.")
-@click.option(
-    "--sketch",
-    type=SketchKind(exact=True),
-    default="gaussian",
-    show_default=True,
-    help="Kind of sketch, as in fit; triangular is exact.",
-)
+@sketch_option("Kind of sketch, as in fit; triangular is exact.", exact=True)
 @click.option("--sketch-size", "-m", type=int, help="Rows of the sketch, the same at all sites; default: 4 per column.")
 @click.option("--seed", type=int, help="Seed; sites may share one, their names make the numbers different.")
 @click.option("--private", is_flag=True, help="Random numbers of the operating system; no seed, no row numbers stored.")

@@ -1,40 +1,38 @@
-"""The type of `--sketch`: any kind that the library has, also one that was added to it."""
+"""The option `--sketch`: any kind that the library has, also one that was added to it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 
-class SketchKind(click.ParamType):
-    """The name of a kind of sketch; kinds are listed when one is given, for loading them takes a while.
+def sketch_option(description: str, exact: bool = False) -> Callable[[Any], Any]:
+    """Return the option, with the exact summary among the kinds if asked.
 
-    Parameters
-    ----------
-    exact
-        Whether the exact summary is among them.
+    Kinds are listed when one is given, not when the command is made: loading them takes a while.
     """
 
-    name = "kind"
-
-    def __init__(self, exact: bool = False) -> None:
-        self._exact = exact
-
-    def kinds(self) -> list[str]:
-        """Return the names."""
+    def kinds() -> list[str]:
         from partsketch.sketches.base import all_sketches
 
-        return [sketch.kind for sketch in all_sketches() if self._exact or sketch.is_random]
+        return [sketch.kind for sketch in all_sketches() if exact or sketch.is_random]
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return a known name, or refuse."""
-        kinds = self.kinds()
-        if value not in kinds:
-            self.fail(f"{value!r} is not one of {', '.join(map(repr, kinds))}.", param, ctx)
+    def known(context: click.Context, parameter: click.Parameter, value: str) -> str:
+        if value not in kinds():
+            raise click.BadParameter(f"{value!r} is not one of {', '.join(map(repr, kinds()))}.", context, parameter)
         return value
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return the names that begin so."""
-        return [CompletionItem(kind) for kind in self.kinds() if kind.startswith(incomplete)]
+    def completed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
+        return [kind for kind in kinds() if kind.startswith(incomplete)]
+
+    return click.option(
+        "--sketch",
+        metavar="KIND",
+        default="gaussian",
+        show_default=True,
+        callback=known,
+        shell_complete=completed,
+        help=description,
+    )
