@@ -166,6 +166,28 @@ def test_what_is_left_without_a_huge_row_keeps_its_digits(size: float) -> None:
     assert any("Drop it if wrong" in sentence and f"to {without:.3g}." in sentence for sentence in found.advice)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_where_columns_lie_and_their_units_change_nothing(rows: Any, weighted: bool) -> None:
+    X, y = rows
+    # Few enough digits that nothing is lost by moving them.
+    X, y = np.round(X * 2**10) / 2**10, np.round(y * 2**10) / 2**10
+    weights = np.repeat([1.0, 4.0, 0.25], 300)
+    found = []
+    for moved in (X, X * [1.0, 2.0**-40, 2.0**30, 1.0] + [2.0**30, 0.0, 0.0, -(2.0**35)]):
+        table = pa.table({**{f"x{i}": moved[:, i] for i in range(4)}, "y": y + 2.0**30, "w": weights})
+        options: dict[str, Any] = {"weights": "w"} if weighted else {"features": ["x0", "x1", "x2", "x3"]}
+        found.append(ps.diagnose(table, "y", n_partitions=3, sketch_size=20, **options))
+    near, far = found
+    # 45 of 53 bits of a column far away are its location: seven digits of its products with others are left.
+    for name in ("divergence_ratio", "shuffled_divergence_ratio", "ratio_without_heavy_rows", "burg_divergence"):
+        assert getattr(far, name) == pytest.approx(getattr(near, name), rel=1e-6), name
+    for ours, theirs in zip(far.losses, near.losses, strict=True):
+        assert ours.excess == pytest.approx(theirs.excess, rel=1e-6)
+        assert ours.shuffled == pytest.approx(theirs.shuffled, rel=1e-6)
+    assert [row.row for row in far.influential_rows] == [row.row for row in near.influential_rows]
+    assert far.influential_rows[0].relative_leverage == pytest.approx(near.influential_rows[0].relative_leverage)
+
+
 def test_only_rows_that_are_named_are_left_out_of_what_is_promised(house: Any) -> None:
     found = ps.diagnose(house, "MedHouseVal", n_partitions=4)
     heavy = [row.row for row in found.influential_rows if row.relative_leverage >= 1]

@@ -121,6 +121,18 @@ def test_average_called_exact_is_what_the_fit_loses(data: Any) -> None:
     assert candidate.excess == pytest.approx(fitted.certificates[0].relative_excess_loss, rel=1e-9)
 
 
+def test_where_columns_lie_does_not_change_what_is_predicted(data: Any) -> None:
+    X, y = data
+    X = np.round(X * 2**10) / 2**10
+    plans = [
+        ps.plan(np.column_stack([moved, y]), "x6", n_partitions=5, sketch_size=30, calibration=MACHINE)
+        for moved in (X, X + 2.0**30 * np.arange(6))
+    ]
+    losses = [{(one.method, one.sketch): one.excess for one in plan.candidates} for plan in plans]
+    for key, loss in losses[0].items():
+        assert losses[1][key] == pytest.approx(loss, rel=1e-6), key
+
+
 def test_losses_of_shuffled_partitions_are_estimated_over_shuffles(data: Any) -> None:
     """A fit without a seed has a shuffle that no plan can know; what shuffles lose on average can be estimated."""
     X, y = data

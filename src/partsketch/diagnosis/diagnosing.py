@@ -9,6 +9,7 @@ import numpy as np
 
 from partsketch.api import open_for_fit
 from partsketch.blas import one_thread_each
+from partsketch.coordinates import Coordinates, standardise
 from partsketch.diagnosis.advising import advise
 from partsketch.diagnosis.losses import loss_curve, method_losses
 from partsketch.diagnosis.results import Diagnosis
@@ -110,12 +111,24 @@ def diagnose_source(source: Source, options: FitOptions) -> Diagnosis:
         empty = [name for name, rows in zip(partitioning.names, gathered.row_counts, strict=True) if rows == 0]
         if empty:
             raise InputError(f"Partition {empty[0]!r} has no rows: use fewer partitions.")
-        moments = exact_moments(gathered.summaries, features, target, free)
-        random_moments = [
-            PartitionMoments(factor, watched.shuffled_counts[number], free)
-            for number, factor in sorted(watched.shuffled_factors.items())
-        ]
+        coordinates, standard = standardise(gathered.summaries, features, (target,), free)
+        moments = exact_moments(standard, features, target, free)
+        random_moments = _random_moments(watched, coordinates)
         return _judge(source, options, partitioning.names, features, moments, random_moments, watched)
+
+
+def _random_moments(watched: WatchedSource, coordinates: Coordinates) -> list[PartitionMoments]:
+    """Return the moments of the random partitions in the coordinates of the real ones."""
+    assert watched.centre is not None
+    shift = watched.centre - coordinates.centre
+    return [
+        PartitionMoments(
+            (factor + np.outer(factor[:, 0], shift)) / coordinates.unit,
+            watched.shuffled_counts[number],
+            coordinates.free,
+        )
+        for number, factor in watched.shuffled_factors().items()
+    ]
 
 
 def _judge(

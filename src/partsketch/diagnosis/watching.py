@@ -108,13 +108,13 @@ class _Watch:
         if not np.isfinite(columns).all():
             return  # the sketch refuses the block, and says where
         if self.centre is None:
-            self.centre = _middle(columns[: width - targets], self.fit_intercept)
-        roots = np.ones(len(block)) if block.weights is None else np.sqrt(block.weights)
+            self.centre = _middle(columns, self.fit_intercept)
+        columns -= self.centre[:, None]
+        if block.weights is not None:
+            columns *= np.sqrt(block.weights)
         for partition, here in _split(_assign(self.partitioning, block)):
-            rows = (columns[: width - targets, here].T - self.centre) * roots[here, None]
             seen = self.influential.setdefault(partition, Influential.nothing(width - targets))
-            seen.add(rows, block.row_numbers[here])
-        columns *= roots
+            seen.add(np.ascontiguousarray(columns[: width - targets, here].T), block.row_numbers[here])
         if self.shuffled is not None:
             for partition, here in _split(self.shuffled.assign(block)):
                 if partition not in self.accumulators:
@@ -168,7 +168,7 @@ class WatchedSource:
         self._position: int | None = 0
         self.influential: dict[int, Influential] = {}
         self.centre: FloatArray | None = None
-        self.shuffled_factors: dict[int, FloatArray] = {}
+        self._shuffled_sums: dict[int, FloatArray] = {}
         self.shuffled_counts: dict[int, int] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -190,21 +190,33 @@ class WatchedSource:
                 self._position, ready = self._waiting.pop(self._position)
                 self._take(ready)
 
+    def shuffled_factors(self) -> dict[int, FloatArray]:
+        """Return the factors of the random partitions, features and targets, around the centre."""
+        sketch, kind = get_sketch("triangular"), SketchSpecification("triangular")
+        return {
+            partition: sketch.conclude(kind, sums, self.shuffled_counts[partition])
+            for partition, sums in sorted(self._shuffled_sums.items())
+        }
+
     def _take(self, watch: _Watch) -> None:
         if self.centre is None:
             self.centre = watch.centre
         for partition, seen in watch.influential.items():
             assert watch.centre is not None
             assert self.centre is not None
-            here = seen.moved(watch.centre - self.centre)
+            here = seen.moved((watch.centre - self.centre)[: seen.rows.shape[1]])
             if partition in self.influential:
                 self.influential[partition].add(here.rows, here.numbers, here.rest)
             else:
                 self.influential[partition] = here
         sketch = get_sketch("triangular")
         for partition, accumulator in watch.accumulators.items():
-            factor = accumulator.finish()
-            if partition in self.shuffled_factors:
-                factor = sketch.merge(self.shuffled_factors[partition], factor)
-            self.shuffled_factors[partition] = factor
+            assert watch.centre is not None
+            assert self.centre is not None
+            sums = accumulator.finish()
+            if self._fit_intercept:
+                sums = sketch.moved(sums, watch.centre - self.centre)
+            if partition in self._shuffled_sums:
+                sums = sketch.merge(self._shuffled_sums[partition], sums)
+            self._shuffled_sums[partition] = sums
             self.shuffled_counts[partition] = self.shuffled_counts.get(partition, 0) + watch.counts[partition]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.coordinates import standardise
 from partsketch.engines.local import LocalEngine
 from partsketch.errors import InputError
 from partsketch.gathering import gather
@@ -132,8 +133,14 @@ def look(source: Source, options: FitOptions, seed_of_fit: bool = True) -> Surve
     sample = _read(source, _runs(source, width, complete), options.fit_intercept, width)
     if not len(sample):
         return sizes
-    features = PartitionMoments(np.column_stack([sample[:, :columns], np.zeros(len(sample))]), len(sample))
-    leverage = float(np.sum((sample[:, :columns] @ features.inverse_root) ** 2, axis=1).max())
+    rows = sample[:, :columns]
+    if options.fit_intercept:
+        # Where columns lie must not cost digits of how they spread.
+        roots = rows[:, :1]
+        middle = np.median(rows[:, 1:][roots[:, 0] > 0] / roots[roots > 0][:, None], axis=0)
+        rows = rows - roots * np.concatenate([[0.0], middle])
+    features = PartitionMoments(np.column_stack([rows, np.zeros(len(rows))]), len(rows))
+    leverage = float(np.sum((rows @ features.inverse_root) ** 2, axis=1).max())
     uneven = leverage > max(_UNEVEN_LEVERAGE, _UNEVEN_TIMES * features.rank / len(sample))
     known: dict[int, list[list[GivenRows]]] = {}
     shuffles = 0 if seed_of_fit or options.partition_by != "shuffle" else _SHUFFLES
@@ -200,7 +207,8 @@ def _moments(source: Source, options: FitOptions, count: int) -> list[list[Parti
         raise InputError(f"A partition has no rows: {count} partitions are too many.")
     features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
     free = int(options.fit_intercept)
-    return [exact_moments(gathered.summaries, features, target, free) for target in source.target_names]
+    _, standard = standardise(gathered.summaries, features, source.target_names, free)
+    return [exact_moments(standard, features, target, free) for target in source.target_names]
 
 
 def _rows_from_size(source: Source) -> int | None:
