@@ -39,9 +39,15 @@ ONE_PARTITION = {"average": _WEIGHTS, "partition": _TEN_ROWS, "stack": _TEN_ROWS
 
 _WIDE = "fits 15 rows with 30 features: a partition of a sketch must keep d + 2 rows"
 _SQUARE = "fits 11 rows with 11 columns to estimate: a partition of a sketch must keep d + 2 rows"
+_UNITS = (
+    "fits 15 rows with 30 features: of all solutions that of least norm is taken, in units of the columns' spreads, which "
+    "every sketch finds anew"
+)
 
 
 def expected_failures(estimator: SketchedRegression) -> dict[str, str]:
+    if estimator.method == "whole":
+        return dict.fromkeys(_WEIGHTS, _UNITS)
     if estimator.method not in ("partition", "stack"):
         return {}
     return {**dict.fromkeys(_WEIGHTS, _WIDE), "check_regressor_multioutput": _SQUARE}
