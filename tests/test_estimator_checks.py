@@ -40,7 +40,7 @@ ONE_PARTITION = {"average": _WEIGHTS, "partition": _TEN_ROWS, "stack": _TEN_ROWS
 _WIDE = "fits 15 rows with 30 features: a partition of a sketch must keep d + 2 rows"
 _SQUARE = "fits 11 rows with 11 columns to estimate: a partition of a sketch must keep d + 2 rows"
 _UNITS = (
-    "fits 15 rows with 30 features: of all solutions that of least norm is taken, in units of the columns' spreads, which "
+    "fits 15 rows with 30 features: of all solutions that of least norm is taken, in units of spreads, which "
     "every sketch finds anew"
 )
 

@@ -129,7 +129,7 @@ def ratio_of(X: Any, cuts: list[int], dropped: Any = ()) -> float:
     for start, stop in pairwise([0, *cuts, len(X)]):
         part = ones[left[(left >= start) & (left < stop)]]
         grams.append(part.T @ part)
-    return float(theory.divergence(grams)) / ones.shape[1]
+    return float(theory.divergence(grams) / ones.shape[1])
 
 
 def test_rows_are_not_to_be_dropped_where_that_makes_partitions_less_alike() -> None:

@@ -86,13 +86,14 @@ def test_an_exact_fit_does_not_depend_on_a_seed(rows: Any, route: str) -> None:
 
 
 def test_what_goes_with_a_named_method_only(rows: Any) -> None:
-    for asked, message in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"sketch_size": 6}, "sketch_size=6 is too small"),
         ({"averaging": "inverse_variance"}, "'average' and 'partition' only"),
         ({"deadline": 3}, "name it instead of 'auto'"),
         ({"on_partition_error": "drop"}, "name it instead of 'auto'"),
         ({"route": "iterate", "limits": {"seconds": 1}}, "route='iterate' goes with method='exact'"),
-    ]:
+    ]
+    for asked, message in cases:
         with pytest.raises(InputError, match=message):
             ps.SketchedRegression(**asked).fit(*rows)
 

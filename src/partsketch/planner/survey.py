@@ -133,14 +133,9 @@ def look(source: Source, options: FitOptions, seed_of_fit: bool = True) -> Surve
     sample = _read(source, _runs(source, width, complete), options.fit_intercept, width)
     if not len(sample):
         return sizes
-    rows = sample[:, :columns]
-    if options.fit_intercept:
-        # Where columns lie must not cost digits of how they spread.
-        roots = rows[:, :1]
-        middle = np.median(rows[:, 1:][roots[:, 0] > 0] / roots[roots > 0][:, None], axis=0)
-        rows = rows - roots * np.concatenate([[0.0], middle])
-    features = PartitionMoments(np.column_stack([rows, np.zeros(len(rows))]), len(rows))
-    leverage = float(np.sum((rows @ features.inverse_root) ** 2, axis=1).max())
+    seen = _centred(sample[:, :columns]) if options.fit_intercept else sample[:, :columns]
+    features = PartitionMoments(np.column_stack([seen, np.zeros(len(seen))]), len(seen))
+    leverage = float(np.sum((seen @ features.inverse_root) ** 2, axis=1).max())
     uneven = leverage > max(_UNEVEN_LEVERAGE, _UNEVEN_TIMES * features.rank / len(sample))
     known: dict[int, list[list[GivenRows]]] = {}
     shuffles = 0 if seed_of_fit or options.partition_by != "shuffle" else _SHUFFLES
@@ -161,6 +156,14 @@ def look(source: Source, options: FitOptions, seed_of_fit: bool = True) -> Surve
         given=given,
         shuffles=shuffles if complete else 0,
     )
+
+
+def _centred(rows: FloatArray) -> FloatArray:
+    """Take a value in the middle off each column but the ones, so that its location costs no digits of its spread."""
+    roots = rows[:, :1]
+    counted = roots[:, 0] > 0
+    middle = np.median(rows[counted, 1:] / roots[counted], axis=0)
+    return np.asarray(rows - roots * np.concatenate([[0.0], middle]))
 
 
 def _group_rows(source: Source) -> int:
