@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -142,3 +143,44 @@ def test_bad_batches_are_refused_and_change_nothing() -> None:
     srht = SketchedRegression("stack", sketch="srht", sketch_size=24, random_state=7).partial_fit(X[:100], y[:100])
     with pytest.raises(InputError, match="cannot grow"):
         srht.partial_fit(X[100:], y[100:], new_partition=False)
+
+
+def test_batches_without_a_method_are_exact() -> None:
+    X, y = problem(300)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 300)
+    batched = SketchedRegression()
+    for start in (0, 100, 200):
+        stop = start + 100
+        batched.partial_fit(X[start:stop], y[start:stop], weights[start:stop])
+    np.testing.assert_allclose(batched.coef_, SketchedRegression().fit(X, y, weights).coef_, rtol=1e-11)
+    assert batched.model_.method == "exact"
+    assert batched.model_.record.reasons["method"].startswith("method='auto' chose exact")
+    begun = SketchedRegression().fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
+    np.testing.assert_allclose(begun.coef_, SketchedRegression().fit(X, y).coef_, rtol=1e-11)
+    assert begun.model_.record.row_count == 300
+
+
+def test_batches_go_on_with_what_auto_chose(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kind and size of the sketch come from the fit before, not from parameters that it did not use."""
+    X, y = problem(400)
+
+    def choose(source: Any, options: Any, engine: str) -> Any:
+        chosen = {"method": method, "sketch": "sparse_sign", "sketch_size": 30, "limits": None}
+        return replace(options, **chosen), {"method": "method='auto' chose it."}
+
+    monkeypatch.setattr("partsketch.planner.auto.choose_options", choose)
+    method = "stack"
+    model = SketchedRegression(limits={"seconds": 9}, n_partitions=3, random_state=7).fit(X[:300], y[:300])
+    model.partial_fit(X[300:], y[300:])
+    named = SketchedRegression("stack", sketch="sparse_sign", sketch_size=30, n_partitions=4, random_state=7).fit(X, y)
+    assert {summary.kind for summary in model.summaries_} == {"sparse_sign"}
+    np.testing.assert_array_equal(model.coef_, named.coef_)
+    method = "whole"
+    model.fit(X, y)
+    with pytest.raises(InputError, match="chose 'whole'"):
+        model.partial_fit(X, y)
+
+
+def test_limits_cannot_be_kept_by_batches() -> None:
+    with pytest.raises(InputError, match="name a method for partial_fit"):
+        SketchedRegression(limits={"seconds": 9}).partial_fit(*problem(100))

@@ -30,7 +30,9 @@ def measured(X: FloatArray, y: FloatArray, seeds: int, **options: Any) -> tuple[
     exact = np.linalg.lstsq(design, y, rcond=None)[0]
     losses, certificates = [], []
     for seed in range(seeds):
-        model = ps.SketchedRegression(random_state=seed, n_partitions=K, **options).fit(X, y)
+        model = ps.SketchedRegression(
+            **{"method": "partition", "random_state": seed, "n_partitions": K, **options}
+        ).fit(X, y)
         losses.append(np.sum((design @ (np.r_[model.intercept_, model.coef_] - exact)) ** 2))
         certificates.append(model.certificate_)
     return np.array(losses), certificates
@@ -100,7 +102,9 @@ def test_digits_partitions_are_singular_and_certified() -> None:
     X, y = load_digits(return_X_y=True)
     X = X[:, X.std(axis=0) > 0]
     with pytest.warns(ps.PartsketchWarning, match="dependent columns"):
-        model = ps.SketchedRegression(n_partitions=5, sketch_size=122, fit_intercept=False, random_state=0).fit(X, y)
+        model = ps.SketchedRegression(
+            "partition", n_partitions=5, sketch_size=122, fit_intercept=False, random_state=0
+        ).fit(X, y)
     assert model.certificate_.kind == "approximate"
     assert "singular" in model.certificate_.reason
     assert model.certificate_.relative_excess_loss > 0
@@ -108,7 +112,7 @@ def test_digits_partitions_are_singular_and_certified() -> None:
 
 def test_partitions_with_other_coefficients_are_noticed() -> None:
     X, y = unlike_partitions(1200)
-    calm = ps.SketchedRegression(n_partitions=K, random_state=0).fit(X, y).certificate_.heterogeneity
+    calm = ps.SketchedRegression("partition", n_partitions=K, random_state=0).fit(X, y).certificate_.heterogeneity
     assert calm.degrees_of_freedom == (K - 1) * (D + 1)
     assert calm.p_value > 0.001
     y = y + np.where(np.arange(1200) < 200, 10 * X[:, 0], 0.0)
@@ -158,5 +162,5 @@ def test_sketched_ridge_shrinks_like_the_rows(method: str) -> None:
 
 def test_ridge_makes_singular_and_small_partitions_possible() -> None:
     X, y = load_digits(return_X_y=True)
-    model = ps.SketchedRegression(n_partitions=60, alpha=1000.0, sketch_size=40, random_state=0).fit(X, y)
+    model = ps.SketchedRegression("partition", n_partitions=60, alpha=1000.0, sketch_size=40, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.3

@@ -123,6 +123,28 @@ def test_a_private_sketch_says_so_when_nothing_is_compressed(folder: Path, capsy
     assert "nothing is compressed" in capsys.readouterr().out
 
 
+def test_any_sketch_with_as_many_rows_as_the_data_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["sketch", "north.parquet", "-t", "y", "-f", "a,b", "--seed", "1", "-o", "n.psk", "-m"]
+    for kind in ("gaussian", "sparse_sign", "count_sketch"):
+        assert ran(*common, "300", "--sketch", kind, "--json") == 0
+        printed = capsys.readouterr()
+        assert printed.err.startswith("Warning: The sketch has 300 rows and the data have 300: nothing is compressed")
+        assert json.loads(printed.out)["files"]
+    assert ran(*common, "299") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_the_command_stacks_sketches_unless_asked_otherwise(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sketched("north", "south")
+    capsys.readouterr()
+    models = []
+    for method in ([], ["--method", "stack"], ["--method", "partition"]):
+        assert ran("combine", "*.psk", *method, "--json") == 0
+        models.append(json.loads(capsys.readouterr().out)["model"])
+    assert models[0] == models[1] != models[2]
+    assert models[0]["record"]["options"]["method"] == "stack"
+
+
 def test_levels_from_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "levels.json").write_text('{"region": ["down", "left", "u/p"]}')
     common = ["sketch", "north.parquet", "-t", "y", "-o", "n.psk", "--levels"]
@@ -164,7 +186,7 @@ def test_bad_input_gets_one_sentence_and_leaves_no_file(folder: Path, capsys: py
     assert "{partition}" in refused(capsys, *common, "-k", "2", "-o", "a.psk")
     assert "--private takes no --seed" in refused(capsys, *common, "--private", "--seed", "1", "-o", "a.psk")
     assert "cannot be private" in refused(capsys, *common, "--private", "--sketch", "triangular", "-o", "a.psk")
-    assert "sketch is 'cubist'" in refused(capsys, *common, "--sketch", "cubist", "-o", "a.psk")
+    assert "'cubist' is not one of 'gaussian'" in refused(capsys, *common, "--sketch", "cubist", "-o", "a.psk")
     assert "no target column 'q'" in refused(capsys, "sketch", "north.parquet", "-t", "q", "-o", "a.psk")
     assert "bad.psk is damaged" in refused(capsys, "combine", "bad.psk", "south.psk", "--model", "model.json")
     assert "other.txt is not a partsketch" in refused(capsys, "combine", "other.txt")

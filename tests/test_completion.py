@@ -35,6 +35,8 @@ def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None
         ("partsketch re", {"report", "reproduce"}),
         ("partsketch fit --meth", {"--method"}),
         ("partsketch fit --method st", {"stack"}),
+        ("partsketch fit --sketch s", {"srht", "sparse_sign"}),
+        ("partsketch sketch rows.csv --sketch t", {"triangular"}),
     ],
 )
 def test_bash_completes(typed: str, expected: set[str], tmp_path: Path) -> None:

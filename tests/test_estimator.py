@@ -24,7 +24,7 @@ from partsketch import InputError, LocalEngine, PartsketchWarning, SketchedRegre
 
 FloatArray = NDArray[np.float64]
 
-METHODS = ["exact", "average", "partition", "stack", "whole"]
+METHODS = ["auto", "exact", "average", "partition", "stack", "whole"]
 
 
 def data(rows: int = 400, columns: int = 3) -> tuple[FloatArray, FloatArray]:
@@ -121,7 +121,7 @@ def test_frames_equal_arrays(method: str, library: str) -> None:
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-@pytest.mark.parametrize("method", ["average", "partition", "stack", "exact", "whole"])
+@pytest.mark.parametrize("method", METHODS)
 def test_partitions_by_a_column_of_a_frame(library: str, method: str) -> None:
     X, y = data()
     make: Any = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
@@ -130,7 +130,7 @@ def test_partitions_by_a_column_of_a_frame(library: str, method: str) -> None:
     model = small(method, partition_by="site").fit(frame, y)
     assert model.feature_names_in_.tolist() == ["a", "b"]
     assert model.n_features_in_ == 2
-    if method not in ("exact", "whole"):
+    if method in ("average", "partition", "stack"):
         assert [entry.name for entry in model.model_.record.partitions] == ["east", "west"]
     if method == "average":
         east = SketchedRegression("exact").fit(X[site == "east", :2], y[site == "east"])
@@ -279,10 +279,10 @@ def test_random_states() -> None:
     X, y = data()
     assert np.array_equal(small().fit(X, y).coef_, small().fit(X, y).coef_)
     generator = np.random.default_rng(0)
-    moving = SketchedRegression(n_partitions=2, random_state=generator)
+    moving = SketchedRegression("partition", n_partitions=2, random_state=generator)
     first = moving.fit(X, y).coef_.copy()
     assert not np.array_equal(first, moving.fit(X, y).coef_), "a generator moves on"
-    fresh = SketchedRegression(n_partitions=2)
+    fresh = SketchedRegression("partition", n_partitions=2)
     assert not np.array_equal(fresh.fit(X, y).coef_, fresh.fit(X, y).coef_)
 
 
@@ -337,3 +337,58 @@ def test_integer_weights_of_the_estimator(method: str) -> None:
         warnings.simplefilter("error")
         lists = small(method).fit(X, y, sample_weight=[2] * 400)
     np.testing.assert_allclose(lists.coef_, small(method).fit(X, y).coef_, rtol=1e-10)
+
+
+def test_weights_are_repeated_rows_of_their_partition() -> None:
+    """scikit-learn's check of the same moves the border between partitions by order; those by a column stay."""
+    X, y = data()
+    site = np.arange(400) % 2
+    times = np.random.default_rng(5).integers(0, 4, 400)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "site": site})
+    weighted = small("average", partition_by="site").fit(frame, y, sample_weight=times)
+    rows = np.repeat(np.arange(400), times)
+    repeated = small("average", partition_by="site").fit(frame.iloc[rows], y[rows])
+    np.testing.assert_allclose(weighted.partition_coef_, repeated.partition_coef_, rtol=1e-10)
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-10)
+    assert not np.allclose(weighted.coef_, small("average", partition_by="site").fit(frame, y).coef_, rtol=1e-4)
+
+
+def test_the_default_is_exact_for_every_kind_of_input() -> None:
+    X, y = data()
+    X = X * (np.random.default_rng(2).random(X.shape) < 0.5)
+    Y, weights = np.column_stack([y, -y]), np.random.default_rng(3).random(400)
+    for rows in (X, sparse.csr_array(X), sparse.csc_array(X), pd.DataFrame(X), X.tolist()):
+        for target in (y, Y):
+            for given in (None, weights):
+                model = SketchedRegression().fit(rows, target, given)
+                exact = SketchedRegression("exact").fit(rows, target, given)
+                reference = LinearRegression().fit(X, target, given)
+                assert np.array_equal(model.coef_, exact.coef_)
+                # Both solve well-conditioned problems of a few hundred rows: ten digits agree.
+                np.testing.assert_allclose(model.coef_, reference.coef_, rtol=1e-10, atol=1e-12)
+                np.testing.assert_allclose(model.intercept_, reference.intercept_, rtol=1e-10, atol=1e-12)
+                assert model.model_.method == "exact"
+                assert model.sketch_size_ is None
+    without = SketchedRegression(fit_intercept=False).fit(X, y)
+    np.testing.assert_allclose(without.coef_, LinearRegression(fit_intercept=False).fit(X, y).coef_, rtol=1e-10)
+
+
+def test_the_default_gives_the_same_answer_every_time() -> None:
+    """Random numbers are for those who ask: no seed is given here."""
+    X, y = data()
+    first, second = SketchedRegression().fit(X, y), SketchedRegression().fit(X, y)
+    assert np.array_equal(first.coef_, second.coef_)
+    assert first.certificate_.kind == "exact"
+    assert first.certificate_.excess_loss == 0
+    assert not np.array_equal(SketchedRegression("stack").fit(X, y).coef_, first.coef_)
+
+
+def test_parameters_of_the_default() -> None:
+    model = SketchedRegression()
+    assert model.get_params()["method"] == "auto"
+    assert repr(model) == "SketchedRegression()"
+    assert repr(SketchedRegression("stack")) == "SketchedRegression(method='stack')"
+    assert clone(model).get_params() == model.get_params()
+    X, y = data()
+    assert clone(model.fit(X, y)).get_params() == model.get_params(), "fitting chooses a method, and sets none"
+    assert model.method == "auto"

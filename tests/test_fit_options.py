@@ -51,9 +51,9 @@ def test_unknown_options_are_refused_by_name(option: str, value: Any, message: s
 def test_options_that_do_not_go_together() -> None:
     X, y = data()
     with pytest.raises(InputError, match="needs files"):
-        SketchedRegression(partition_by="file").fit(X, y)
+        SketchedRegression("stack", partition_by="file").fit(X, y)
     with pytest.raises(InputError, match="remainder='drop'"):
-        SketchedRegression(partition_by="shuffle", remainder="drop").fit(X, y)
+        SketchedRegression("stack", partition_by="shuffle", remainder="drop").fit(X, y)
 
 
 @pytest.mark.parametrize("kind", ["int", "numpy int", "Generator", "RandomState", "largest"])
@@ -116,7 +116,7 @@ def test_the_size_chosen_is_clear_of_heavy_tails(columns: int, smallest: int | N
 
 def test_the_size_chosen_is_recorded_with_its_reason() -> None:
     X, y = data(1000)
-    model = SketchedRegression(n_partitions=2, random_state=0).fit(X, y)
+    model = SketchedRegression("partition", n_partitions=2, random_state=0).fit(X, y)
     assert model.sketch_size_ == 20
     assert "sketch_size" in model.model_.record.reasons
     assert model.summaries_[0].matrix.shape == (20, 5)

@@ -16,6 +16,8 @@ from sklearn.datasets import load_diabetes
 
 import partsketch as ps
 from partsketch.errors import InputError
+from partsketch.report.page.entry import entries_of
+from partsketch.report.page.facts import overview
 
 
 @pytest.fixture(scope="module")
@@ -137,12 +139,71 @@ def test_summary_survives_the_model_file(
     json.dumps(model.summary().to_dict(), allow_nan=False)
 
 
+def unlike_sites() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two partitions with other coefficients: their own fits, the average and exact least squares are far apart."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(1000, 2))
+    X[500:, 1] *= 4
+    slopes = np.where(np.arange(1000) < 500, 3.0, -1.0)
+    return X, slopes * X[:, 1] + rng.normal(size=1000)
+
+
+def test_numbers_of_an_averaged_fit_are_those_of_the_fit_that_is_named() -> None:
+    X, y = unlike_sites()
+    model = ps.SketchedRegression("average", n_partitions=2).fit(X, y).model_
+    design = np.column_stack([np.ones(1000), X])
+    total = float(np.sum((y - y.mean()) ** 2))
+    losses = [np.linalg.lstsq(design[half], y[half], rcond=None)[1][0] for half in (slice(0, 500), slice(500, None))]
+    exact = np.linalg.lstsq(design, y, rcond=None)[1][0]
+    averaged = float(np.sum((y - design @ model.column_coefficients[:, 0]) ** 2))
+    variances = {
+        "the partitions' own fits": sum(losses) / 994,
+        "exact least squares": exact / 997,
+        "this fit": averaged / 997,
+    }
+    shares = {"exact least squares": 1 - exact / total, "this fit": 1 - averaged / total}
+    inference = model.inferences[0]
+    # The fits are so unlike that a wrong label is off by a factor.
+    assert max(variances.values()) > 2 * min(variances.values())
+    assert abs(shares["this fit"] - shares["exact least squares"]) > 0.1
+    assert inference.noise_variance == pytest.approx(variances[inference.noise_variance_of], rel=1e-9)
+    assert inference.r_squared == pytest.approx(shares[inference.r_squared_of], rel=1e-9)
+    assert inference.noise_variance_of == "the partitions' own fits"
+
+
+@pytest.mark.parametrize("method", ["exact", "average", "partition", "stack", "whole"])
+def test_every_number_says_which_fit_it_is_of(method: str) -> None:
+    """In the table, as plain data, in the model file and on the page, in the same words."""
+    X, y = unlike_sites()
+    model = ps.SketchedRegression(method, n_partitions=2, sketch_size=50, random_state=0).fit(X, y).model_
+    inference = model.inferences[0]
+    facts = model.summary().to_dict()["facts"]["y"]
+    page = dict(overview(entries_of([model])[0]))
+    told = [
+        (inference.r_squared_of, facts["R-squared"], page["R²"]),
+        (inference.noise_variance_of, facts["Residual std err"], page["residual standard error"]),
+    ]
+    plain = json.loads(json.dumps(model.to_dict()))["inferences"][0]
+    assert [plain["r_squared_of"], plain["noise_variance_of"]] == [of for of, _, _ in told]
+    for of, in_table, on_page in told:
+        words = ([] if of == "this fit" else [f"of {of}"]) + ([] if method in ("exact", "average") else ["estimated"])
+        expected = f" ({', '.join(words)})" if words else ""
+        for text in (in_table, on_page):
+            assert text.partition(" (")[1:] == (expected[:2], expected[2:])
+    if method == "exact":
+        assert {of for of, _, _ in told} == {"this fit"}
+    else:
+        assert inference.noise_variance_of != "this fit"
+    if method in ("stack", "whole"):
+        assert inference.noise_variance_of == "exact least squares"
+
+
 def test_summary_is_plain_in_a_pipe_and_rich_on_a_terminal(diabetes: tuple[Any, Any, NDArray[np.float64]]) -> None:
     X, y, _ = diabetes
     summary = ps.SketchedRegression("partition", n_partitions=4, random_state=0).fit(X, y).summary()
     text = str(summary)
     assert "\x1b" not in text
-    for word in ("coef", "std err", "P>|t|", "[0.025", "0.975]", "R-squared", "(estimated)", "Cond. No.", "Rank"):
+    for word in ("coef", "std err", "P>|t|", "[0.025", "0.975]", "R-squared", "estimated)", "Cond. No.", "Rank"):
         assert word in text
     for word in ("No. Observations", "442", "Partitions (k)", "Sketch rows (m)", "Excess loss", "expected to lose"):
         assert word in text

@@ -29,7 +29,7 @@ METHODS: list[dict[str, Any]] = [
 
 
 def fit(data: Any, **options: Any) -> ps.Model:
-    given = {"target": "y", "partition_by": "file", "weights": "w", "random_state": 3, **options}
+    given = {"target": "y", "method": "partition", "partition_by": "file", "weights": "w", "random_state": 3, **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PartsketchWarning)
         return ps.fit([str(path) for path in data], **given)
@@ -153,7 +153,9 @@ def test_the_warning_and_the_file_of_the_model_name_it(tmp_path: Path) -> None:
     for path in paths[1:]:
         damage.no_footer(path)
     with pytest.warns(PartsketchWarning, match=r"5 of 6 partitions were left out: 'part-1\.parquet' \(.*2 more"):
-        model = ps.fit([str(path) for path in paths], "y", partition_by="file", on_partition_error="drop")
+        model = ps.fit(
+            [str(path) for path in paths], "y", method="partition", partition_by="file", on_partition_error="drop"
+        )
     assert "certificate and its intervals are of the others alone" in "".join(model.record.warnings)
     model.save(tmp_path / "model.json")
     assert ps.load(tmp_path / "model.json").record == model.record
@@ -188,7 +190,9 @@ def test_only_partitions_that_lie_together_can_be_left_out(asked: dict[str, Any]
     with pytest.raises(InputError, match="partition_by='shuffle'"):
         SketchedRegression("average", partition_by="shuffle", **asked).fit(X, X[:, 0])
     with pytest.raises(InputError, match="partition_by='hospital'"):
-        ps.fit("nowhere.csv", "y", partition_by="hospital", **asked)
+        ps.fit("nowhere.csv", "y", method="stack", partition_by="hospital", **asked)
+    with pytest.raises(InputError, match="name it instead of 'auto'"):
+        ps.fit("nowhere.csv", "y", **asked)
 
 
 @pytest.mark.parametrize(

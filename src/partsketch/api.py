@@ -26,7 +26,7 @@ def fit(
     target: str | Sequence[str],
     features: Sequence[str] | None = None,
     *,
-    method: str = "partition",
+    method: str = "auto",
     n_partitions: int = 8,
     partition_by: str = "order",
     remainder: str = "spread",
@@ -91,7 +91,7 @@ route, engine, random_state
     --------
     >>> import partsketch as ps, pyarrow as pa
     >>> table = pa.table({"x": range(100), "y": [2.0 * x + 1 for x in range(100)]})
-    >>> model = ps.fit(table, target="y", method="exact")
+    >>> model = ps.fit(table, target="y")
     >>> round(float(model.coefficients[0, 0]), 6), round(float(model.intercept[0]), 6)
     (2.0, 1.0)
     """

@@ -57,7 +57,12 @@ def check_batches(options: FitOptions) -> None:
 
 
 def add_batch(
-    before: Batches | None, source: Source, options: FitOptions, engine: Engine, new_partition: bool
+    before: Batches | None,
+    source: Source,
+    options: FitOptions,
+    engine: Engine,
+    new_partition: bool,
+    why_method: str | None = None,
 ) -> tuple[Fit, Batches]:
     """Summarise a batch, add it to what was there before, and solve."""
     check_batches(options)
@@ -68,7 +73,7 @@ def add_batch(
     count = 0 if before is None else len(before.gathered.summaries)
     extends = count > 0 and (not method.by_partition or not new_partition)
     reasons = {
-        "method": f"method={options.method!r} was asked for: {method.description}",
+        "method": why_method or f"method={options.method!r} was asked for: {method.description}",
         "batches": "rows came in batches"
         + (", each a partition of its own unless it was to add to the last" if method.by_partition else ""),
     }

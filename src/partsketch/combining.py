@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -64,7 +65,7 @@ def combine_files(
     summaries = [summary for _, summary in named]
     first = summaries[0]
     random = get_sketch(first.kind).is_random
-    method = method or ("partition" if random else "exact")
+    method = method or ("stack" if random else "exact")
     _check_method(method, first.kind, random)
     regression = _regression(first, target, features, fit_intercept, averaging, alpha)
     # The options of a fit know what goes together.
@@ -96,7 +97,7 @@ def combine_files(
 
 
 def _check_method(method: str, kind: str, random: bool) -> None:
-    possible = ("partition", "stack") if random else ("exact", "average")
+    possible = ("stack", "partition") if random else ("exact", "average")
     if method not in possible:
         raise InputError(
             f"method is {method!r}: from {kind} summaries choose {possible[0]!r} or {possible[1]!r}"
@@ -241,8 +242,8 @@ def _constant_targets(summaries: Sequence[Summary], regression: Regression) -> l
 
 
 def _with_rounded_rows(certificate: Certificate, multiple: int) -> Certificate:
-    if certificate.kind != "estimated":
+    if certificate.kind not in ("estimated", "approximate"):
         return certificate
     reason = f"row counts are rounded to multiples of {multiple}, otherwise: {certificate.reason}"
-    sentence = certificate.sentence.replace("expected to lose ", "expected to lose about ", 1)
+    sentence = re.sub("expected to lose (?!about )", "expected to lose about ", certificate.sentence, count=1)
     return replace(certificate, kind="approximate", reason=reason, sentence=sentence)

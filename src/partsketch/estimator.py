@@ -36,6 +36,17 @@ def _takes_batches(estimator: SketchedRegression) -> bool:
     return True
 
 
+#: Why batches are fitted exactly when no method is named.
+_WHY_EXACT_BATCHES = "method='auto' chose exact. Its factor keeps everything, so it can go on with any batch."
+
+
+def _beginning(options: FitOptions) -> FitOptions:
+    """Return the options of a first batch for which no method was named."""
+    if options.limits is not None and options.limits.any:
+        raise InputError("limits are kept by looking at all rows before a fit: name a method for partial_fit, or fit.")
+    return replace(options, method="exact", limits=None)
+
+
 def _is_vector(y: Any) -> bool:
     """Tell whether targets are given as a vector; collections on a cluster know it without being computed."""
     return int(y.ndim if hasattr(y, "ndim") else np.asarray(y).ndim) == 1
@@ -46,13 +57,13 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    method : {"exact", "average", "partition", "stack", "whole", "auto"}, default="partition"
-        "exact": least squares on all rows. "average": exact fits of the partitions, averaged. "partition": fits on
-        one sketch of each partition, averaged. "stack": one fit on the stacked sketches of the partitions. "whole":
-        fits on `n_partitions` independent sketches of all rows, averaged. "auto": the planner chooses method, sketch
-        and size within `limits`; without limits that is "exact" whenever it fits. The record says why.
+    method : {"auto", "exact", "average", "partition", "stack", "whole"}, default="auto"
+        "auto": exact least squares; with `limits` the planner chooses method, sketch and size within them, and the
+        record says why. "exact": least squares on all rows. "average": exact fits of the partitions, averaged.
+        "partition": fits on one sketch of each partition, averaged. "stack": one fit on the stacked sketches of the
+        partitions. "whole": fits on `n_partitions` independent sketches of all rows, averaged.
     n_partitions : int, default=8
-        Number of partitions; for "whole" the number of sketches. Not used by "exact".
+        Number of partitions; for "whole" the number of sketches. Not used by "exact", nor by "auto" without limits.
     partition_by : str, default="order"
         "order" (consecutive rows), "shuffle" (by a hash of seed and row number), or the name of a column of a data
         frame; that column is then not a feature.
@@ -60,9 +71,11 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         "spread": partition sizes differ by at most one. "drop": the last rows are left out so that all are equal.
     sketch : {"gaussian", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample"}, default="gaussian"
         Kind of sketch. "gaussian" has an exact theory; "srht", "sparse_sign" and "count_sketch" are faster;
-        "row_sample" draws rows evenly, "leverage_sample" by their leverage in two passes over the rows.
+        "row_sample" draws rows evenly, "leverage_sample" by their leverage in two passes over the rows. "auto" compares
+        all kinds and takes its own choice.
     sketch_size : int or None, default=None
-        Rows of each sketch; None chooses a number by kind, four or more per column to estimate, and records why.
+        Rows of each sketch; None chooses a number by kind, four or more per column to estimate, and records why. For
+        "auto" the size of every sketch that is considered; it does not ask for a sketch.
     sparsity : int or None, default=None
         For "sparse_sign": sketch rows that each row of X goes to; None is 8.
     fit_intercept : bool, default=True
@@ -124,14 +137,19 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 3))
     >>> y = X @ [1.0, 2.0, 3.0] + 0.1 * rng.normal(size=1000)
-    >>> model = SketchedRegression(n_partitions=4, random_state=0).fit(X, y)
+    >>> model = SketchedRegression().fit(X, y)
     >>> np.round(model.coef_, 1)
+    array([1., 2., 3.])
+    >>> model.certificate_.excess_loss
+    0.0
+    >>> sketched = SketchedRegression("stack", n_partitions=4, random_state=0).fit(X, y)
+    >>> np.round(sketched.coef_, 1)
     array([1., 2., 3.])
     """
 
     def __init__(
         self,
-        method: str = "partition",
+        method: str = "auto",
         *,
         n_partitions: int = 8,
         partition_by: str = "order",
@@ -202,7 +220,8 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         With "average", "partition" and "stack" each batch is a partition; `n_partitions` is not used. A single fit
         with the same partitions gives the same summaries, bit by bit. With "exact" the factor of all rows is kept: the
-        result is that of a single fit up to rounding. Goes on after `fit` too.
+        result is that of a single fit up to rounding. "auto" begins with "exact", whose factor keeps everything; after
+        `fit` it goes on with the method that was chosen there.
 
         Parameters
         ----------
@@ -221,9 +240,10 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
             The fitted estimator.
         """
         options, started = self._options(), hasattr(self, "model_")
+        why_method = None
         if options.method == AUTO:
-            # A factor keeps everything, so a fit that may go on in any way begins with it.
-            options = replace(options, method=self.model_.method if started else "exact")
+            options = self._chosen_before(options) if started else _beginning(options)
+            why_method = self.model_.record.reasons["method"] if started else _WHY_EXACT_BATCHES
         check_batches(options)
         before = self._batches if started else None
         if started and before is None:
@@ -236,8 +256,18 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 raise InputError(
                     f"This batch has the targets {source.target_names}, those before had {self.model_.target_names}."
                 )
-            fit, self._batches = add_batch(before, source, options, engine, new_partition)
+            fit, self._batches = add_batch(before, source, options, engine, new_partition, why_method)
         return self._keep(fit, _is_vector(y))
+
+    def _chosen_before(self, options: FitOptions) -> FitOptions:
+        """Return the options of the fit before, which had a method chosen for it."""
+        used = self.model_.record.options
+        if used["method"] == "whole":
+            raise InputError(
+                "method='auto' chose 'whole', which makes every sketch of all rows and cannot go on: name 'stack'."
+            )
+        names = ("method", "sketch", "sketch_size", "sparsity")
+        return replace(options, **{name: used[name] for name in names}, limits=None)
 
     def _options(self) -> FitOptions:
         return FitOptions(

@@ -26,6 +26,9 @@ from partsketch.theory.stacking import stacked_covariance, stacked_fit
 
 FloatArray = NDArray[np.float64]
 
+#: The fits that a number may be of: averaged and stacked fits also tell of others, which they stand for.
+THIS_FIT, EXACT_FIT, PARTITION_FITS = "this fit", "exact least squares", "the partitions' own fits"
+
 
 @dataclass(frozen=True, eq=False)
 class Inference:
@@ -45,11 +48,14 @@ class Inference:
     spread_degrees_of_freedom
         Number of fits less one.
     r_squared
-        Share of the (centred, with an intercept) sum of squares that exact least squares explains.
+        Share of the (centred, with an intercept) sum of squares that the fit named by `r_squared_of` explains.
     is_estimated
         Whether standard errors and r_squared are estimated from sketches.
     reason
         Why standard errors are unavailable; empty when they are available.
+    noise_variance_of, r_squared_of
+        Which fit the noise variance and r_squared are of: "this fit", "exact least squares" on all rows, or "the
+        partitions' own fits", each on its rows.
     """
 
     standard_errors: FloatArray | None
@@ -60,6 +66,8 @@ class Inference:
     r_squared: float | None
     is_estimated: bool
     reason: str
+    noise_variance_of: str = THIS_FIT
+    r_squared_of: str = THIS_FIT
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values as plain data."""
@@ -129,6 +137,8 @@ def infer(
         else _r_squared(method, summaries, combination, regression, number, noise),
         is_estimated=estimated,
         reason=reason,
+        noise_variance_of=_noise_variance_of(method),
+        r_squared_of=THIS_FIT if method == "exact" else EXACT_FIT,
     )
 
 
@@ -145,6 +155,13 @@ def _restored_errors(
         return None if covariance is None else covariance.standard_errors
     errors = regression.coordinates.standard_errors(covariance.matrix, number)
     return errors if np.isfinite(errors).all() else None
+
+
+def _noise_variance_of(method: str) -> str:
+    """Name the fits whose residuals the noise variance is estimated from."""
+    if method == "exact":
+        return THIS_FIT
+    return PARTITION_FITS if method in ("average", "partition") else EXACT_FIT
 
 
 def exact_rows(combination: Combination, summaries: Sequence[Summary]) -> int:

@@ -109,7 +109,8 @@ class FitOptions:
             )
         if self.route not in ("auto", "factor", "iterate"):
             raise InputError(f"route is {self.route!r}: choose 'auto', 'factor' or 'iterate'.")
-        if self.route == "iterate" and (self.method != "exact" or self.alpha > 0):
+        exact = self.method == "exact" or (self.method == AUTO and not (self.limits and self.limits.any))
+        if self.route == "iterate" and (not exact or self.alpha > 0):
             raise InputError("route='iterate' goes with method='exact' and alpha=0.")
         self._check_faults()
 

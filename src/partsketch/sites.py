@@ -127,8 +127,10 @@ def sketch(
     )
     source = open_for_sketch(data, target, features, options, weights, encode, levels, missing)
     with using_engine(engine) as runner:
-        summaries = sketch_source(source, options, runner)
-    return summaries[0] if n_partitions is None and partition_by is None else summaries
+        made = sketch_source(source, options, runner)
+    for sentence in made.warnings:
+        python_warnings.warn(sentence, PartsketchWarning, stacklevel=2)
+    return made.summaries[0] if n_partitions is None and partition_by is None else made.summaries
 
 
 def open_for_sketch(
@@ -185,7 +187,7 @@ def combine(
         Any columns of the sketches. By default the targets that were named when the sketches were made, and all other
         columns as features. The name of an encoded column stands for all its indicators.
     method
-        "partition" (the default for sketches) or "stack"; for exact summaries "exact" (the default) or "average".
+        "stack" (the default for sketches) or "partition"; for exact summaries "exact" (the default) or "average".
     fit_intercept
         None: if the sketches have a column of ones.
     averaging, alpha

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -93,8 +94,16 @@ class SketchOptions:
         return None if self.partition_by in (None, *RESERVED_PARTITIONS) else self.partition_by
 
 
-def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> tuple[Summary, ...]:
-    """Return one summary for every partition of a source."""
+@dataclass(frozen=True)
+class Sketched:
+    """One summary for every partition of a source, and what its site should know of them, a sentence each."""
+
+    summaries: tuple[Summary, ...]
+    warnings: tuple[str, ...]
+
+
+def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Sketched:
+    """Summarise every partition of a source."""
     names = source.feature_names + source.target_names
     if options.fit_intercept and INTERCEPT in names:
         raise InputError(f"A column is called {INTERCEPT!r}, which names the intercept: rename it.")
@@ -125,7 +134,7 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> tup
         rounded_to=options.round_rows,
         rows_dropped=None if options.private else gathered.rows_dropped,
     )
-    return tuple(
+    summaries = tuple(
         _signed(
             summary,
             options,
@@ -135,6 +144,23 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> tup
         )
         for number, summary in enumerate(gathered.summaries)
     )
+    # Rows are counted before the counts are rounded.
+    return Sketched(summaries, tuple(_size_warnings(gathered, partitioning, options)))
+
+
+def _size_warnings(gathered: Gathered, partitioning: Partitioning, options: SketchOptions) -> Iterator[str]:
+    """Say which sketches have as many rows as the data they stand for."""
+    if not get_sketch(options.kind).is_random:
+        return
+    for name, rows, summary in zip(partitioning.names, gathered.row_counts, gathered.summaries, strict=True):
+        size = summary.matrix.shape[0]
+        if size >= rows:
+            what = "The sketch" if partitioning.count == 1 else f"The sketch of partition {name!r}"
+            told = "no bound protects the rows" if options.private else "with the seed in the file rows can be computed"
+            yield (
+                f"{what} has {size:,} rows and the data have {rows:,}: nothing is compressed, and {told}; use a "
+                "smaller sketch_size (--sketch-size)."
+            )
 
 
 def _cut(source: Source, options: SketchOptions, seed: int) -> tuple[Source, Partitioning]:

@@ -75,7 +75,14 @@ def test_weights_and_several_targets(dask_engine: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore:2 rows with missing values were dropped")
 @pytest.mark.parametrize(
-    "how", [{}, {"partition_by": "site"}, {"encode": True, "partition_by": "file"}, {"method": "exact"}]
+    "how",
+    [
+        {},
+        {"method": "partition"},
+        {"method": "partition", "partition_by": "site"},
+        {"method": "partition", "encode": True, "partition_by": "file"},
+        {"method": "exact"},
+    ],
 )
 def test_data_frames_of_unknown_sizes(how: dict[str, Any], dask_engine: Any) -> None:
     values = frame()
@@ -103,16 +110,16 @@ def test_data_frames_of_unknown_sizes(how: dict[str, Any], dask_engine: Any) -> 
 def test_a_persisted_collection_and_its_own_client(dask_engine: Any) -> None:
     """Without an engine the data bring theirs: the client of the process."""
     values = frame(20_000).drop(columns="colour").dropna()
-    here = ps.fit(values, "y", random_state=4)
+    here = ps.fit(values, "y", method="stack", random_state=4)
     with dask_engine.client.as_current():
         persisted = dd.from_pandas(values, npartitions=3).persist()
-        there = ps.fit(persisted, "y", random_state=4)
+        there = ps.fit(persisted, "y", method="stack", random_state=4)
     np.testing.assert_array_equal(there.coefficients, here.coefficients)
     assert there.record.options["engine"] == "dask"
     with dask_engine.client.as_current():
         rows = da.from_array(values.to_numpy(), chunks=(3000, -1))
         X, y = rows[:, :-1].persist(), rows[:, -1].persist()
-        arrays = SketchedRegression(random_state=4).fit(X, y)
+        arrays = SketchedRegression("stack", random_state=4).fit(X, y)
     np.testing.assert_array_equal(arrays.coef_, here.coefficients[:, 0])
     with pytest.raises(InputError, match="stays on its cluster: use engine='dask'"):
         ps.fit(persisted, "y", engine=LocalEngine(1))

@@ -45,7 +45,12 @@ def test_a_checkpoint_of_a_collection(
     """A second fit of the same rows runs no task; other rows are refused."""
     engine = request.getfixturevalue(f"{cluster}_engine")
     table = frame(4000).slice(100).select(["a", "c", "y"])
-    how: dict[str, Any] = {"n_partitions": 4, "random_state": 1, "checkpoint": str(tmp_path / "kept")}
+    how: dict[str, Any] = {
+        "method": "partition",
+        "n_partitions": 4,
+        "random_state": 1,
+        "checkpoint": str(tmp_path / "kept"),
+    }
     first = ps.fit(collection(engine, table), "y", engine=engine, **how)
     other = table.set_column(0, "a", [np.arange(len(table), dtype=float)])
     with pytest.raises(InputError, match="other data: the collection differs"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,79 @@ def test_without_limits_the_estimator_is_exact_and_says_why(rows: Any) -> None:
     assert "no reason to sketch" in reason
 
 
+def test_fit_of_python_defaults_to_auto(rows: Any) -> None:
+    X, y = rows
+    table = np.column_stack([X, y])
+    model = ps.fit(table, "x4")
+    assert np.array_equal(model.coefficients, ps.fit(table, "x4", method="exact").coefficients)
+    assert model.certificate.kind == "exact"
+    assert model.record.reasons["limits"] == "none"
+    assert "auto" in model.record.reasons["method"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"sketch_size": 40},
+        {"sketch": "srht"},
+        {"sketch": "sparse_sign", "sparsity": 4},
+        {"n_partitions": 3, "partition_by": "shuffle"},
+        {"route": "iterate"},
+        {"limits": {}},
+    ],
+)
+def test_without_limits_options_of_sketches_ask_for_no_sketch(rows: Any, asked: dict[str, Any]) -> None:
+    model = ps.SketchedRegression(**asked).fit(*rows)
+    exact = ps.SketchedRegression("exact", route=asked.get("route", "auto")).fit(*rows)
+    assert np.array_equal(model.coef_, exact.coef_)
+    assert model.model_.method == "exact"
+    if "sketch_size" in asked:
+        assert "sketch_size=40 is not used" in model.model_.record.reasons["sketch_size"]
+
+
+@pytest.mark.parametrize("route", ["factor", "iterate"])
+def test_an_exact_fit_does_not_depend_on_a_seed(rows: Any, route: str) -> None:
+    X, y = rows
+    models = [ps.SketchedRegression(route=route, random_state=seed).fit(X, y) for seed in (None, 1, 2)]
+    for model in models[1:]:
+        assert np.array_equal(model.coef_, models[0].coef_)
+        assert np.array_equal(model.conf_int(), models[0].conf_int())
+
+
+def test_what_goes_with_a_named_method_only(rows: Any) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"sketch_size": 6}, "sketch_size=6 is too small"),
+        ({"averaging": "inverse_variance"}, "'average' and 'partition' only"),
+        ({"deadline": 3}, "name it instead of 'auto'"),
+        ({"on_partition_error": "drop"}, "name it instead of 'auto'"),
+        ({"route": "iterate", "limits": {"seconds": 1}}, "route='iterate' goes with method='exact'"),
+    ]
+    for asked, message in cases:
+        with pytest.raises(InputError, match=message):
+            ps.SketchedRegression(**asked).fit(*rows)
+
+
+def test_without_limits_a_sketch_is_never_taken_for_lack_of_memory(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from scipy import sparse
+
+    X, y = rows
+    monkeypatch.setattr("partsketch.planner.auto.free_memory", lambda: 1e5)
+    with pytest.raises(InputError, match=r"of 5 columns takes about .* of memory, and 100 kB are free: choose fewer"):
+        ps.SketchedRegression().fit(X, y)
+    # Sparse rows may do without a factor, and by name it is tried.
+    assert ps.SketchedRegression().fit(sparse.csr_array(X), y).model_.method == "exact"
+    assert ps.SketchedRegression("exact").fit(X, y).model_.method == "exact"
+
+
+def test_a_sparsity_that_the_choice_does_not_need(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = replace(MACHINE, exact_row={8: 1.0})
+    monkeypatch.setattr("partsketch.planner.auto.calibration", lambda: slow)
+    model = ps.SketchedRegression(sketch="sparse_sign", sparsity=4, limits={"seconds": 100}, random_state=0).fit(*rows)
+    used = model.model_.record.options
+    assert used["sketch"] != "sparse_sign"
+    assert used["sparsity"] is None
+
+
 def test_with_limits_the_chosen_sketch_is_what_fit_does(rows: Any) -> None:
     X, y = rows
     # Three kilobytes hold no certified exact factor of all five columns and target: 6 × 6 × 8 = 288 bytes do.
@@ -63,8 +137,6 @@ def test_with_limits_the_chosen_sketch_is_what_fit_does(rows: Any) -> None:
 
 
 def test_when_exact_breaks_a_limit_a_sketch_is_fitted(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
     slow = replace(MACHINE, exact_row={8: 1.0})
     monkeypatch.setattr("partsketch.planner.auto.calibration", lambda: slow)
     X, y = rows

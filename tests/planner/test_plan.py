@@ -11,13 +11,15 @@ import pytest
 
 import partsketch as ps
 from partsketch import InputError
+from partsketch.options import FitOptions
 from partsketch.planner.calibration import calibration
 from partsketch.planner.choosing import make_plan
 from partsketch.planner.excess import expected_excess
 from partsketch.planner.inverse import largest_partitions_for, size_for_bound, smallest_size_for
 from partsketch.planner.plan import Plan
-from partsketch.planner.survey import survey_of_sizes
+from partsketch.planner.survey import look, survey_of_sizes
 from partsketch.simulate import draw_excess_losses, partition_factors
+from partsketch.sources.arrays import array_source
 from partsketch.theory import high_probability_excess_loss, pooled_moments, smallest_sketch_size
 from tests.planner.settings import KINDS, MACHINE
 
@@ -117,6 +119,58 @@ def test_average_called_exact_is_what_the_fit_loses(data: Any) -> None:
     candidate = next(one for one in plan.candidates if one.method == "average")
     fitted = ps.fit(table, "x6", method="average", n_partitions=5)
     assert candidate.excess == pytest.approx(fitted.certificates[0].relative_excess_loss, rel=1e-9)
+
+
+def test_where_columns_lie_does_not_change_what_is_predicted(data: Any) -> None:
+    X, y = data
+    X = np.round(X * 2**10) / 2**10
+    plans = [
+        ps.plan(np.column_stack([moved, y]), "x6", n_partitions=5, sketch_size=30, calibration=MACHINE)
+        for moved in (X, X + 2.0**30 * np.arange(6))
+    ]
+    losses = [{(one.method, one.sketch): one.excess for one in plan.candidates} for plan in plans]
+    for key, loss in losses[0].items():
+        assert losses[1][key] == pytest.approx(loss, rel=1e-6), key
+
+
+def test_losses_of_shuffled_partitions_are_estimated_over_shuffles(data: Any) -> None:
+    """A fit without a seed has a shuffle that no plan can know; what shuffles lose on average can be estimated."""
+    X, y = data
+    table = np.column_stack([X, y])
+    plan = ps.plan(table, "x6", n_partitions=5, partition_by="shuffle", sketch_size=30, calibration=MACHINE)
+    kinds = {one.method: one.excess_kind for one in plan.candidates if one.sketch in (None, "gaussian")}
+    assert kinds == {
+        "exact": "exact",
+        "average": "estimated",
+        "partition": "estimated",
+        "stack": "approximate",
+        "whole": "exact",
+    }
+    (average,) = [one for one in plan.candidates if one.method == "average"]
+    losses = []
+    for seed in range(4):
+        fitted = ps.fit(table, "x6", method="average", n_partitions=5, partition_by="shuffle", random_state=seed)
+        losses.append(fitted.certificate.relative_excess_loss or 0.0)
+    assert average.excess == pytest.approx(np.mean(losses), rel=1e-9)
+    assert min(losses) < 0.97 * max(losses), "shuffles differ"
+    assert "mean over 4 shuffles, which gave" in average.excess_reason
+    assert "~ " in str(plan)
+    assert any("means over 4 shuffles" in note for note in plan.notes)
+    by_order = ps.plan(table, "x6", n_partitions=5, sketch_size=30, calibration=MACHINE)
+    assert not any("shuffle" in note for note in by_order.notes)
+    assert not any(one.excess_kind == "estimated" for one in by_order.candidates)
+    one = ps.plan(table, "x6", n_partitions=1, partition_by="shuffle", sketch_size=30, calibration=MACHINE)
+    assert not any(candidate.excess_kind == "estimated" for candidate in one.candidates)
+
+
+def test_auto_looks_at_the_shuffle_that_the_fit_will_have(data: Any) -> None:
+    X, y = data
+    source = array_source(X, y, None, None, ["y"])
+    options = FitOptions("average", 5, "shuffle", "spread", "gaussian", None, True, 11)
+    excess = expected_excess(look(source, options), "average", "triangular", None, 5)
+    fitted = ps.SketchedRegression("average", n_partitions=5, partition_by="shuffle", random_state=11).fit(X, y)
+    assert excess.kind == "exact"
+    assert excess.value == pytest.approx(fitted.certificate_.relative_excess_loss, rel=1e-9)
 
 
 def test_a_look_that_is_not_complete_is_deterministic_and_small(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,7 @@ def test_weighted_residuals_are_on_one_scale() -> None:
 def test_what_is_missing_says_why(reports: Reports) -> None:
     page = render(entries_of([reports.model]))
     assert "There are no residuals: the rows were not given" in page
-    ridge = ps.fit(table(500), target="y", alpha=1.0, random_state=0)
+    ridge = ps.fit(table(500), target="y", method="partition", alpha=1.0, random_state=0)
     page = render(entries_of([ridge]))
     assert "There are no curves: the theory covers least squares without a ridge penalty only" in page
     assert "There is no heat map" in page

@@ -213,6 +213,11 @@ def test_purposes_have_numbers_of_their_own() -> None:
     keys = {
         tuple(int(word) for word in derive_key(seed, purpose))
         for seed in range(100)
-        for purpose in ("gaussian", "shuffle")
+        for purpose in ("gaussian", "shuffle", "a kind of somebody else", "another")
     }
-    assert len(keys) == 200
+    assert len(keys) == 400
+
+
+def test_a_name_that_is_not_on_the_list_has_numbers_that_stay() -> None:
+    """A known answer: CRC-32 of the name and one evaluation of Philox; a sketch file stands for these numbers."""
+    assert [int(word) for word in derive_key(1, "signs")] == [3543770720, 1972155931]

@@ -132,6 +132,51 @@ def test_given_encoding_is_repeated(kind: str, tmp_path: Path) -> None:
         open_source(data, features=["city"], encoding=Encoding())
 
 
+def write(table: Any, path: Path) -> Path:
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+    elif path.suffix == ".feather":
+        pyarrow.feather.write_feather(table, str(path))
+    else:
+        pyarrow.csv.write_csv(table, path)
+    return path
+
+
+@pytest.mark.parametrize("extension", ["parquet", "feather", "csv"])
+@pytest.mark.parametrize("empty_first", [True, False])
+def test_a_file_without_values_in_a_text_column_says_nothing_of_its_type(
+    extension: str, empty_first: bool, tmp_path: Path
+) -> None:
+    # pandas writes a column of nothing but None with the null type.
+    empty = pa.table({"city": pa.nulls(3), "x": [1.0, 2.0, 3.0], "y": [4.0, 5.0, 6.0]})
+    text = pa.table({"city": ["a", "b", "a"], "x": [7.0, 8.0, 9.0], "y": [1.0, 2.0, 3.0]})
+    tables = [empty, text] if empty_first else [text, empty]
+    paths = [write(table, tmp_path / f"{name}.{extension}") for name, table in zip("mn", tables, strict=True)]
+    source = open_source(paths, target="y", encode=True, missing="drop")
+    assert source.feature_names == ("city=b", "x")
+    np.testing.assert_array_equal(delivered(source)[:, 1:], [[0, 7, 1], [1, 8, 2], [0, 9, 3]])
+    row = 0 if empty_first else 3
+    with pytest.raises(InputError, match=rf"Column 'city' has a missing value in row {row} "):
+        read_table(paths, target="y", encode=True)
+    with pytest.raises(InputError, match=r"^Column 'city' \(text\) is not numeric: choose .*encode=True"):
+        read_table(paths, target="y", missing="drop")
+    by_city = open_source(paths, target="y", partition_column="city", missing="drop")
+    assert by_city.partition_values == ("a", "b")
+    assert delivered(by_city).shape == (3, 3)
+
+
+@pytest.mark.parametrize("extension", ["parquet", "feather"])
+def test_types_are_compared_with_the_first_file_that_declares_one(extension: str, tmp_path: Path) -> None:
+    columns = [pa.nulls(2), pa.array([1.0, 2.0]), pa.array(["a", "b"])]
+    paths = [
+        write(pa.table({"x": column, "y": [1.0, 2.0]}), tmp_path / f"{name}.{extension}")
+        for name, column in zip("mno", columns, strict=True)
+    ]
+    message = rf"^Column 'x' is text in o.{extension} but double in n.{extension}: give it the same type in all files.$"
+    with pytest.raises(InputError, match=message):
+        open_source(paths, target="y", missing="drop")
+
+
 def test_encoding_knows_its_columns() -> None:
     encoding = Encoding((("city", ("a", "b", "c")),))
     assert encoding.source_columns(["age", "city=b", "city=c", "y"]) == ("age", "city", "y")

@@ -12,15 +12,16 @@ from partsketch.errors import InputError
 
 
 @click.command(
-    "combine", epilog="Example: partsketch combine north.psk south.psk west.psk --method stack -o model.json"
+    "combine", epilog="Example: partsketch combine north.psk south.psk west.psk --summary --model model.json"
 )
 @click.argument("files", nargs=-1, required=True)
 @click.option("--target", "-t", "targets", multiple=True, help="Any column of the files; repeat for several.")
 @click.option("--features", "-f", multiple=True, help="Any columns of the files, comma-separated; default: all others.")
 @click.option(
     "--method",
-    type=click.Choice(["partition", "stack", "exact", "average"]),
-    help="Average of the files' fits, or one fit on all sketches (stack); exact files have exact and average instead.",
+    type=click.Choice(["stack", "partition", "exact", "average"]),
+    help="stack: one fit on all sketches; partition: average of their fits; of exact files exact or average.  "
+    "[default: stack; exact for exact files]",
 )
 @click.option("--no-intercept", is_flag=True, help="Do not estimate an intercept.")
 @click.option(

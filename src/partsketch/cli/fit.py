@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from partsketch.cli.limit_options import limit_options, limits_given
+from partsketch.cli.sketch_kinds import sketch_option
 from partsketch.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     type=click.Choice(["auto", "exact", "average", "partition", "stack", "whole"]),
     default="auto",
     show_default=True,
-    help="Which estimator; auto: the planner's choice within the limits, exact when it fits and there are none.",
+    help="Which estimator; auto: exact, or with limits the planner's choice within them.",
 )
 @click.option("--partitions", "-k", type=int, default=8, show_default=True, help="Number of partitions.")
 @click.option(
@@ -42,13 +43,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Spread rows that do not divide evenly, or leave them out.",
 )
-@click.option(
-    "--sketch",
-    type=click.Choice(["gaussian", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample"]),
-    default="gaussian",
-    show_default=True,
-    help="Kind of sketch.",
-)
+@sketch_option("gaussian, srht, sparse_sign, count_sketch, row_sample, leverage_sample, or a kind that was added.")
 @click.option("--sketch-size", "-m", type=int, help="Rows of each sketch; default: by kind, four or more per column.")
 @click.option("--sparsity", type=int, help="Sketch rows that each row goes to, for sparse_sign; default: 8.")
 @click.option("--no-intercept", is_flag=True, help="Do not estimate an intercept.")

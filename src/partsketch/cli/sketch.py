@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import click
 
+from partsketch.cli.sketch_kinds import sketch_option
 from partsketch.errors import InputError
 
 
@@ -26,7 +27,7 @@ from partsketch.errors import InputError
 @click.option("--label", default="", help="Name of these rows, such as a day, when a site sends several files.")
 @click.option("--partitions", "-k", type=int, help="Cut the rows and write one file for each part.")
 @click.option("--partition-by", help="order, shuffle, file, or the name of a column.")
-@click.option("--sketch", default="gaussian", show_default=True, help="Kind of sketch; triangular is exact.")
+@sketch_option("Kind of sketch, as in fit; triangular is exact.", exact=True)
 @click.option("--sketch-size", "-m", type=int, help="Rows of the sketch, the same at all sites; default: 4 per column.")
 @click.option("--seed", type=int, help="Seed; sites may share one, their names make the numbers different.")
 @click.option("--private", is_flag=True, help="Random numbers of the operating system; no seed, no row numbers stored.")
@@ -100,10 +101,13 @@ def command(
     levels = None if levels_path is None else _read_levels(levels_path)
     source = open_for_sketch(list(data), list(targets) or None, chosen, options, weights, encode, levels, missing)
     with using_engine(engine) as runner:
-        summaries = sketch_source(source, options, runner)
+        made = sketch_source(source, options, runner)
+    summaries = made.summaries
     names = [summary.parts[0].partition for summary in summaries] if several else None
     paths = file_names(output, output_directory, options.site, names)
     save_all(summaries, paths)
+    for sentence in made.warnings:
+        click.echo(f"Warning: {sentence}", err=True)
     written = [(str(path), summary) for path, summary in zip(paths, summaries, strict=True)]
     if as_json:
         click.echo(json.dumps({"files": [describe_sketch(*entry) for entry in written]}, ensure_ascii=False))

@@ -9,10 +9,11 @@ import numpy as np
 
 from partsketch.api import open_for_fit
 from partsketch.blas import one_thread_each
+from partsketch.coordinates import Coordinates, standardise
 from partsketch.diagnosis.advising import advise
 from partsketch.diagnosis.losses import loss_curve, method_losses
 from partsketch.diagnosis.results import Diagnosis
-from partsketch.diagnosis.rows import influential_rows, without_rows
+from partsketch.diagnosis.rows import SeenRows
 from partsketch.diagnosis.unlikeness import divergence_ratio, partition_diagnoses
 from partsketch.diagnosis.watching import WatchedSource
 from partsketch.engines.local import LocalEngine
@@ -110,12 +111,24 @@ def diagnose_source(source: Source, options: FitOptions) -> Diagnosis:
         empty = [name for name, rows in zip(partitioning.names, gathered.row_counts, strict=True) if rows == 0]
         if empty:
             raise InputError(f"Partition {empty[0]!r} has no rows: use fewer partitions.")
-        moments = exact_moments(gathered.summaries, features, target, free)
-        random_moments = [
-            PartitionMoments(factor, watched.shuffled_counts[number], free)
-            for number, factor in sorted(watched.shuffled_factors.items())
-        ]
+        coordinates, standard = standardise(gathered.summaries, features, (target,), free)
+        moments = exact_moments(standard, features, target, free)
+        random_moments = _random_moments(watched, coordinates)
         return _judge(source, options, partitioning.names, features, moments, random_moments, watched)
+
+
+def _random_moments(watched: WatchedSource, coordinates: Coordinates) -> list[PartitionMoments]:
+    """Return the moments of the random partitions in the coordinates of the real ones."""
+    assert watched.centre is not None
+    shift = watched.centre - coordinates.centre
+    return [
+        PartitionMoments(
+            (factor + np.outer(factor[:, 0], shift)) / coordinates.unit,
+            watched.shuffled_counts[number],
+            coordinates.free,
+        )
+        for number, factor in watched.shuffled_factors().items()
+    ]
 
 
 def _judge(
@@ -129,8 +142,10 @@ def _judge(
 ) -> Diagnosis:
     pooled = pooled_moments(moments)
     solution = solve_least_squares(pooled.factor, features, 1, int(options.fit_intercept))
-    rows = influential_rows(watched.influential, moments, pooled, names, features)
-    without = without_rows(watched.influential, moments)
+    assert watched.centre is not None
+    seen = SeenRows(watched.influential, [part.row_count for part in moments], watched.centre)
+    rows = seen.influential(names, features)
+    heavy = tuple(row.row for row in rows if row.outweighs)
     traces = trace_products(moments)
     full_rank = all(part.rank == part.columns for part in moments)
     smallest = min(part.row_count for part in moments)
@@ -150,7 +165,8 @@ def _judge(
         divergence_ratio=ratio,
         random_divergence_ratio=_random_ratio([part.row_count for part in moments], pooled.rank),
         shuffled_divergence_ratio=divergence_ratio(random_moments) if shuffled_full else None,
-        ratio_without_rows=divergence_ratio(without) if rows else None,
+        ratio_without_rows=seen.ratio_without([row.row for row in rows]),
+        ratio_without_heavy_rows=seen.ratio_without(heavy),
         burg_divergence=float(traces.mean() - pooled.columns) if full_rank else None,
         influential_rows=rows,
         heterogeneity=_heterogeneity(moments),

@@ -57,13 +57,18 @@ class InfluentialRow:
     value: float
     deviations: float
 
+    @property
+    def outweighs(self) -> bool:
+        """Whether it weighs as much as all rows of another partition together, on average, in some direction."""
+        return self.relative_leverage >= 1
+
 
 @dataclass(frozen=True)
 class MethodLoss:
     """What a method would lose on these partitions, as a part of the minimal loss; None when it is not known.
 
-    `kind` is "exact" or "approximate"; losses of sketches are expected over sketches. `shuffled` is the same for random
-    partitions of the same rows.
+    `kind` is "exact" or "approximate"; losses of sketches are expected over sketches. `shuffled` is the same for one
+    random partitioning of the same rows.
     """
 
     method: str
@@ -105,9 +110,10 @@ class Diagnosis:
     random_divergence_ratio
         Its expectation for Gaussian rows in random partitions of these sizes; None when there are too few rows.
     shuffled_divergence_ratio
-        D/d of a random partitioning of these very rows; None when a random partition would be singular.
-    ratio_without_rows
-        D/d without the influential rows; None when there are none.
+        D/d of one random partitioning of these very rows; None when a random partition would be singular.
+    ratio_without_rows, ratio_without_heavy_rows
+        D/d without the influential rows, and without those alone that outweigh another partition; None when there are
+        none, or when a partition without them, or already with them, does not determine all coefficients.
     burg_divergence
         Mean Burg divergence between partitions; None when one is singular.
     influential_rows
@@ -136,6 +142,7 @@ class Diagnosis:
     random_divergence_ratio: float | None
     shuffled_divergence_ratio: float | None
     ratio_without_rows: float | None
+    ratio_without_heavy_rows: float | None
     burg_divergence: float | None
     influential_rows: tuple[InfluentialRow, ...]
     heterogeneity: Heterogeneity | None

@@ -112,7 +112,7 @@ def plan(
             missing=missing,
             fit_intercept=fit_intercept,
         )
-        survey = look(source, options)
+        survey = look(source, options, seed_of_fit=False)
         if partition_by == "file" and source.files:
             n_partitions = len(source.files)
         elif options.partition_column is not None:

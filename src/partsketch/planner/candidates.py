@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from partsketch.engines.local import usable_cores
 from partsketch.fitting import choose_sketch_size
 from partsketch.options import METHODS
 from partsketch.planner import costs
@@ -44,6 +45,11 @@ def make_candidates(
                 for size in _sizes(survey, limits, method, sketch, count, sketch_size):
                     found.append(_cost(survey, limits, method, sketch, size, count, engine, calibration, cores, count))
     return found
+
+
+def exact_candidate(survey: Survey, engine: str) -> Candidate:
+    """Return exact least squares, with what it sends and how much memory it takes; its time is not predicted."""
+    return _cost(survey, Limits(), "exact", "triangular", None, 1, engine, None, usable_cores(), 1)
 
 
 def _partition_counts(survey: Survey) -> list[int]:

@@ -171,6 +171,11 @@ def _notes(survey: Survey, engine: str, calibration: Calibration | None, limits:
     notes = []
     if survey.complete:
         notes.append(f"All {survey.rows_seen:,} rows were looked at: losses called exact hold for this very data.")
+        if survey.shuffles:
+            notes.append(
+                f"Losses of shuffled partitions (~) are means over {survey.shuffles} shuffles; a fit has a shuffle of "
+                "its own, and loses more or less."
+            )
     elif survey.rows_seen:
         notes.append(
             f"{survey.rows_seen:,} rows were looked at: losses called exact hold for any data with independent columns."
@@ -204,6 +209,7 @@ def options_from(candidate: Candidate, options: FitOptions) -> FitOptions:
         method=candidate.method,
         sketch=candidate.sketch or options.sketch,
         sketch_size=candidate.sketch_size if sketched else options.sketch_size,
+        sparsity=options.sparsity if (candidate.sketch or options.sketch) == "sparse_sign" else None,
         averaging=options.averaging if candidate.method in ("average", "partition") else "equal",
         limits=None,
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from partsketch.errors import InputError
+from partsketch.options import METHODS
 from partsketch.planner.given import averaged, rotation_share
 from partsketch.planner.survey import Survey
+from partsketch.report.units import percentage
 from partsketch.theory.approximations import (
     noise_factor,
     rotation_rows,
@@ -24,7 +26,7 @@ class ExpectedExcess:
     value
         None when unknown.
     kind
-        "exact", "approximate" or "unknown".
+        "exact", "estimated" (exact for partitions like those of the fit, not for them), "approximate" or "unknown".
     reason
         Why it is of this kind.
     """
@@ -44,14 +46,27 @@ def expected_excess(
         return _unknown("a few rows carry the leverage, and a sample may miss them")
     try:
         if survey.complete:
-            values = [
-                known.relative_excess(method, sketch, sketch_size, partitions) for known in survey.given(partitions)
-            ]
-            kind, reason = _kind(method, sketch, partitions, "from all rows")
-            return ExpectedExcess(max(values), kind, reason)
+            return _from_rows(survey, method, sketch, sketch_size, partitions)
         return _from_sizes(survey, method, sketch, sketch_size, partitions)
     except InputError as error:
         return _unknown(str(error).rstrip("."))
+
+
+def _from_rows(survey: Survey, method: str, sketch: str, sketch_size: int | None, partitions: int) -> ExpectedExcess:
+    """Return the excess loss that all rows give, on average over the shuffles that were tried."""
+    by_target = [
+        [known.relative_excess(method, sketch, sketch_size, partitions) for known in shuffles]
+        for shuffles in survey.given(partitions)
+    ]
+    values = max(by_target, key=lambda losses: sum(losses))
+    value = sum(values) / len(values)
+    kind, reason = _kind(method, sketch, partitions, "from all rows")
+    if survey.shuffles and METHODS[method].by_partition and partitions > 1:
+        spread = f"{percentage(min(values))} to {percentage(max(values))}"
+        # An approximation stays one, however many shuffles it is averaged over.
+        kind = "estimated" if kind == "exact" else kind
+        reason += f"; mean over {len(values)} shuffles, which gave {spread}: the fit will have another"
+    return ExpectedExcess(value, kind, reason)
 
 
 def _unknown(reason: str) -> ExpectedExcess:

@@ -17,7 +17,8 @@ class Candidate:
     method, sketch, sketch_size, partitions
         What to ask of `fit`; sketch and size are None for exact summaries.
     excess, excess_kind, excess_reason
-        Expected excess loss as a part of the minimal loss; "exact", "approximate" or "unknown"; and why.
+        Expected excess loss as a part of the minimal loss; "exact", "estimated" (over shuffles, where the fit will have
+        one of its own), "approximate" or "unknown"; and why.
     bytes_per_partition, bytes_in_all
         What must leave each partition, and all of them together.
     summary_bytes_per_partition

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.coordinates import standardise
 from partsketch.engines.local import LocalEngine
 from partsketch.errors import InputError
 from partsketch.gathering import gather
@@ -32,6 +33,8 @@ _SAMPLE_ROWS = 4096
 #: A row of the sample with this leverage, and many times the average, says that a few rows decide.
 _UNEVEN_LEVERAGE, _UNEVEN_TIMES = 0.1, 8.0
 _CSV_PEEK_BYTES = 2**20
+#: Shuffles over which losses are averaged when nobody knows yet how a fit will shuffle.
+_SHUFFLES = 4
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,10 @@ class Survey:
     complete
         Whether all rows were looked at.
     given
-        For k partitions, what the rows say of losses, for every target; only with a complete look.
+        For k partitions, what the rows say of losses, for every target and every shuffle that was tried; only with a
+        complete look.
+    shuffles
+        How many shuffles were tried where rows are shuffled but not as the fit will shuffle them; 0 otherwise.
     description
         The data in a phrase.
     """
@@ -79,7 +85,8 @@ class Survey:
     rank: int | None = None
     uneven_leverage: bool = False
     complete: bool = False
-    given: Callable[[int], list[GivenRows]] = field(default=lambda k: [], compare=False, repr=False)
+    given: Callable[[int], list[list[GivenRows]]] = field(default=lambda k: [], compare=False, repr=False)
+    shuffles: int = 0
     description: str = ""
 
 
@@ -90,8 +97,14 @@ def survey_of_sizes(rows: int, columns: int, fit_intercept: bool = True, targets
     return Survey(rows, columns + int(fit_intercept), targets, description=f"{rows:,} rows, {columns:,} columns")
 
 
-def look(source: Source, options: FitOptions) -> Survey:
-    """Look at a source: no more than its metadata and a few thousand rows, or all of them when they are few."""
+def look(source: Source, options: FitOptions, seed_of_fit: bool = True) -> Survey:
+    """Look at a source: no more than its metadata and a few thousand rows, or all of them when they are few.
+
+    Parameters
+    ----------
+    seed_of_fit
+        Whether the seed of the options will be that of the fit, and its shuffle so the one to look at.
+    """
     columns = len(source.feature_names) + int(options.fit_intercept)
     targets = len(source.target_names)
     width = columns + targets
@@ -120,14 +133,18 @@ def look(source: Source, options: FitOptions) -> Survey:
     sample = _read(source, _runs(source, width, complete), options.fit_intercept, width)
     if not len(sample):
         return sizes
-    features = PartitionMoments(np.column_stack([sample[:, :columns], np.zeros(len(sample))]), len(sample))
-    leverage = float(np.sum((sample[:, :columns] @ features.inverse_root) ** 2, axis=1).max())
+    seen = _centred(sample[:, :columns]) if options.fit_intercept else sample[:, :columns]
+    features = PartitionMoments(np.column_stack([seen, np.zeros(len(seen))]), len(seen))
+    leverage = float(np.sum((seen @ features.inverse_root) ** 2, axis=1).max())
     uneven = leverage > max(_UNEVEN_LEVERAGE, _UNEVEN_TIMES * features.rank / len(sample))
-    known: dict[int, list[GivenRows]] = {}
+    known: dict[int, list[list[GivenRows]]] = {}
+    shuffles = 0 if seed_of_fit or options.partition_by != "shuffle" else _SHUFFLES
 
-    def given(count: int) -> list[GivenRows]:
+    def given(count: int) -> list[list[GivenRows]]:
         if count not in known:
-            known[count] = [GivenRows(moments) for moments in _moments(source, options, count)]
+            tried = [replace(options, seed=options.seed + number) for number in range(max(1, shuffles))]
+            found = [_moments(source, shuffled, count) for shuffled in tried]
+            known[count] = [[GivenRows(moments) for moments in of_target] for of_target in zip(*found, strict=True)]
         return known[count]
 
     return replace(
@@ -137,7 +154,16 @@ def look(source: Source, options: FitOptions) -> Survey:
         uneven_leverage=uneven,
         complete=complete,
         given=given,
+        shuffles=shuffles if complete else 0,
     )
+
+
+def _centred(rows: FloatArray) -> FloatArray:
+    """Take a value in the middle off each column but the ones, so that its location costs no digits of its spread."""
+    roots = rows[:, :1]
+    counted = roots[:, 0] > 0
+    middle = np.median(rows[counted, 1:] / roots[counted], axis=0)
+    return np.asarray(rows - roots * np.concatenate([[0.0], middle]))
 
 
 def _group_rows(source: Source) -> int:
@@ -184,7 +210,8 @@ def _moments(source: Source, options: FitOptions, count: int) -> list[list[Parti
         raise InputError(f"A partition has no rows: {count} partitions are too many.")
     features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
     free = int(options.fit_intercept)
-    return [exact_moments(gathered.summaries, features, target, free) for target in source.target_names]
+    _, standard = standardise(gathered.summaries, features, source.target_names, free)
+    return [exact_moments(standard, features, target, free) for target in source.target_names]
 
 
 def _rows_from_size(source: Source) -> int | None:

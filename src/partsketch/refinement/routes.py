@@ -20,6 +20,9 @@ LEAST_DENSE_COLUMNS, LEAST_ROWS_PER_COLUMN = 400, 50
 #: below, a factor takes about a second and has standard errors too.
 LEAST_SPARSE_WORK, LEAST_WORK_PER_ENTRY = 1e11, 4000
 
+#: The random numbers of a preconditioner are always the same: an exact fit does not depend on a seed, to the last bit.
+_SEED = 0
+
 FACTOR_ROUTE = (
     "a block of rows takes the fast Gram route while no variance inflation factor of a feature exceeds 10,000, "
     "and is divided by the triangular factor of the rows before it otherwise"
@@ -36,7 +39,7 @@ def refine_if_quicker(
     if options.route == "iterate":
         if not source.replayable:
             raise InputError("route='iterate' reads the rows several times, and these can be read once only.")
-        sparse = _entries(source) is not None
+        sparse = is_sparse(source)
         why = "route='iterate' was asked for"
     else:
         if engine.name != "local" or rows is None or not hasattr(source, "features"):
@@ -54,7 +57,7 @@ def refine_if_quicker(
             if not _row_major(source) or _gram_is_safe(source, options.fit_intercept, columns):
                 return None, FACTOR_ROUTE
             why = f"the Gram matrix of the first rows of {columns} columns is too ill-conditioned to be relied on"
-    refinement = Refinement(source, partitioning, options.fit_intercept, engine, options.seed)
+    refinement = Refinement(source, partitioning, options.fit_intercept, engine, _SEED)
     refined = refinement.sparse() if sparse else refinement.dense()
     if refined is None:
         return None, f"refinement was tried ({why}) but columns are as good as dependent; so {FACTOR_ROUTE}"
@@ -64,6 +67,11 @@ def refine_if_quicker(
 def _rows(source: Source, partitioning: Partitioning) -> int | None:
     stop = None if partitioning.bounds is None else partitioning.bounds[-1]
     return source.row_count if stop in (None, UNKNOWN_END) else stop
+
+
+def is_sparse(source: Source) -> bool:
+    """Tell whether the rows are stored as sparse ones, for which a fit may do without a factor."""
+    return _entries(source) is not None
 
 
 def _entries(source: Source) -> int | None:

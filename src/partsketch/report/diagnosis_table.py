@@ -79,7 +79,7 @@ def _divergence_lines(found: Diagnosis) -> list[str]:
             f"{found.random_divergence_ratio:.4g} expected of Gaussian rows in random partitions of these sizes"
         )
     if found.shuffled_divergence_ratio is not None:
-        beside.append(f"{found.shuffled_divergence_ratio:.4g} for a random partitioning of these rows")
+        beside.append(f"{found.shuffled_divergence_ratio:.4g} for one random partitioning of these rows")
     if found.ratio_without_rows is not None:
         beside.append(f"{found.ratio_without_rows:.4g} without the rows below")
     lines = [f"D/d = {found.divergence_ratio:.4g}" + (f"; {'; '.join(beside)}" if beside else "")]
@@ -111,7 +111,7 @@ def _row_table(found: Diagnosis) -> Table:
 
 
 def _loss_table(found: Diagnosis) -> Table:
-    table = _table("method", "m", "loses", "shuffled", "")
+    table = _table("method", "m", "loses", "one shuffle", "")
     for loss in found.losses:
         table.add_row(
             loss.method,

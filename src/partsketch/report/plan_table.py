@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Candidates shown unless all are asked for: enough within the limits to compare, and one rejected of each kind.
 _MOST_WITHIN, _MOST_REJECTED = 10, 8
-_KINDS = {"exact": "", "approximate": "≈ ", "unknown": ""}
+_KINDS = {"exact": "", "estimated": "~ ", "approximate": "≈ ", "unknown": ""}
 
 
 def plan_text(plan: Plan, show_all: bool = False, width: int = 140) -> str:

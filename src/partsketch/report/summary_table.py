@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from partsketch.errors import InputError
+from partsketch.inference import THIS_FIT
 from partsketch.options import METHODS
 
 if TYPE_CHECKING:
@@ -152,15 +153,22 @@ def _facts(model: Model, number: int) -> tuple[tuple[str, str], ...]:
         facts.append(("Cond. No.", f"{record.condition:.3g}"))
     if inference.degrees_of_freedom is not None:
         facts.append(("Df", f"{inference.degrees_of_freedom:,.0f}"))
-    estimated = " (estimated)" if inference.is_estimated else ""
     if inference.noise_variance is not None:
-        facts.append(("Residual std err", f"{np.sqrt(inference.noise_variance):.5g}{estimated}"))
+        of = provenance(inference.noise_variance_of, inference.is_estimated)
+        facts.append(("Residual std err", f"{np.sqrt(inference.noise_variance):.5g}{of}"))
     if inference.r_squared is not None:
-        facts.append(("R-squared", f"{inference.r_squared:.4f}{estimated}"))
+        of = provenance(inference.r_squared_of, inference.is_estimated)
+        facts.append(("R-squared", f"{inference.r_squared:.4f}{of}"))
     if certificate.relative_excess_loss is not None:
         qualifier = "" if certificate.kind == "exact" else f" ({certificate.kind})"
         facts.append(("Excess loss", f"{certificate.relative_excess_loss:.3g} of the minimum{qualifier}"))
     return tuple(facts)
+
+
+def provenance(of: str, estimated: bool) -> str:
+    """Return in brackets which fit a number is of, unless it is this one, and whether it is estimated."""
+    words = [*([] if of == THIS_FIT else [f"of {of}"]), *(["estimated"] if estimated else [])]
+    return f" ({', '.join(words)})" if words else ""
 
 
 def _notes(model: Model, kind: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -312,24 +313,21 @@ def get_sketch(kind: str) -> Sketch:
     return sketches[kind]
 
 
+#: Where every kind of sketch is defined. A new one is a file of its own and a line here.
+SKETCHES = (
+    "partsketch.sketches.gaussian:GaussianSketch",
+    "partsketch.sketches.srht:HadamardSketch",
+    "partsketch.sketches.sparse_sign:SparseSignSketch",
+    "partsketch.sketches.count_sketch:CountSketch",
+    "partsketch.sketches.row_sample:RowSample",
+    "partsketch.sketches.leverage_sample:LeverageSample",
+    "partsketch.sketches.triangular:TriangularSketch",
+)
+
+
 # Asked for every segment of every partition.
 @cache
 def all_sketches() -> Sequence[Sketch]:
-    """Return every kind of sketch. A new one is a file of its own and a line here."""
-    from partsketch.sketches.count_sketch import CountSketch
-    from partsketch.sketches.gaussian import GaussianSketch
-    from partsketch.sketches.leverage_sample import LeverageSample
-    from partsketch.sketches.row_sample import RowSample
-    from partsketch.sketches.sparse_sign import SparseSignSketch
-    from partsketch.sketches.srht import HadamardSketch
-    from partsketch.sketches.triangular import TriangularSketch
-
-    return (
-        GaussianSketch(),
-        HadamardSketch(),
-        SparseSignSketch(),
-        CountSketch(),
-        RowSample(),
-        LeverageSample(),
-        TriangularSketch(),
-    )
+    """Return every kind of sketch."""
+    places = [place.split(":") for place in SKETCHES]
+    return tuple(getattr(import_module(module), name)() for module, name in places)

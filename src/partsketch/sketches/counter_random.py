@@ -13,13 +13,14 @@ Philox: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-#: Purposes that need random numbers of their own under one seed.
+#: Purposes that need random numbers of their own under one seed; others have a number made of their name.
 PURPOSES = {
     "gaussian": 0,
     "shuffle": 1,
@@ -187,6 +188,13 @@ def philox_words(x0, x1, x2, x3, key0, key1):  # type: ignore[no-untyped-def]
     return _philox(x0, x1, x2, x3, key0, key1)
 
 
+def _purpose_number(purpose: str) -> int:
+    """Return a number of 32 bits for a purpose: one from the list, or 2³¹ and above for any other name."""
+    if purpose in PURPOSES:
+        return PURPOSES[purpose]
+    return 2**31 | zlib.crc32(purpose.encode())
+
+
 def derive_key(seed: int, purpose: str) -> tuple[np.uint64, np.uint64]:
     """Return the two key words for a seed (0 ≤ seed < 2⁶⁴) and a purpose.
 
@@ -194,7 +202,7 @@ def derive_key(seed: int, purpose: str) -> tuple[np.uint64, np.uint64]:
     are unrelated.
     """
     low, high = np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32)
-    words = philox_words(np.uint64(PURPOSES[purpose]), np.uint64(0), np.uint64(0), np.uint64(0), low, high)
+    words = philox_words(np.uint64(_purpose_number(purpose)), np.uint64(0), np.uint64(0), np.uint64(0), low, high)
     return np.uint64(words[0]), np.uint64(words[1])
 
 

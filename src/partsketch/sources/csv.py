@@ -12,6 +12,7 @@ from partsketch.sources import csv_faults
 from partsketch.sources.base import FilePart
 from partsketch.sources.csv_stream import open_csv, truth_values
 from partsketch.sources.files import DataFiles, check_same_columns, reading
+from partsketch.sources.parquet import declared_columns
 from partsketch.sources.rows import Column, RawBatch, schema_columns
 from partsketch.sources.tables import cut
 
@@ -23,7 +24,7 @@ class CsvRows:
     Attributes
     ----------
     columns
-        Columns with the types that the first block of the first file with rows suggests.
+        Columns with the types that the first block of the first file with values suggests.
     booleans
         Columns that looked like true and false there: read as text, for numbers may follow.
     first_file
@@ -115,8 +116,7 @@ class CsvRows:
 
 def csv_rows(data_files: DataFiles) -> CsvRows:
     """Return the rows of CSV files from their headers and the first block of values."""
-    columns: tuple[Column, ...] = ()
-    booleans: frozenset[str] = frozenset()
+    schemas: list[tuple[Column, ...]] = []
     first_file, header = -1, None
     for index, name in enumerate(data_files.names):
         try:
@@ -130,15 +130,16 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
             raise (UnreadableError(fault) if fault else error) from error
         header = header or schema.names
         check_same_columns(name, schema.names, data_files.names[0], header)
-        if has_rows and first_file < 0:
-            first_file = index
-            columns = tuple(
-                replace(column, type_name="text that is not UTF-8") if column.type_name == "binary" else column
-                for column in schema_columns(schema)
-            )
-            booleans = frozenset(field.name for field in schema if str(field.type) == "bool")
+        if has_rows:
+            first_file = index if first_file < 0 else first_file
+            schemas.append(schema_columns(schema))
     if first_file < 0:
         raise InputError(f"{' and '.join(data_files.names)} has no rows.")
+    columns = tuple(
+        replace(column, type_name="text that is not UTF-8") if column.type_name == "binary" else column
+        for column in declared_columns(schemas)
+    )
+    booleans = frozenset(column.name for column in columns if column.type_name == "bool")
     return CsvRows(data_files, columns, booleans, first_file, tuple(column.name for column in columns))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from partsketch.sources.base import FilePart
 from partsketch.sources.files import DataFiles, check_same_columns, reading
-from partsketch.sources.parquet import check_same_kinds
+from partsketch.sources.parquet import check_kinds_of_files, declared_columns
 from partsketch.sources.rows import Column, RawBatch, clip, schema_columns
 from partsketch.sources.tables import cut
 
@@ -28,8 +28,8 @@ class FeatherRows:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Columns of the first file."""
-        return self.schemas[0]
+        """Columns of the first file, each of the type it has in the first file that declares one."""
+        return declared_columns(self.schemas)
 
     @property
     def row_count(self) -> int:
@@ -49,9 +49,7 @@ class FeatherRows:
 
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> FeatherRows:
         """Return the rows with these columns, which must be numbers in every file or text in every file."""
-        first = {column.name: column for column in self.columns}
-        for name, schema in zip(self.data_files.names[1:], self.schemas[1:], strict=True):
-            check_same_kinds(name, schema, self.data_files.names[0], [first[column] for column in names])
+        check_kinds_of_files(self.data_files.names, self.schemas, names)
         return replace(self, chosen=tuple(names))
 
     def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:

@@ -48,10 +48,10 @@ class ParquetRows:
     replayable: bool = True
     random_access: bool = True
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """Columns of the first file."""
-        return self.schemas[0]
+        """Columns of the first file, each of the type it has in the first file that declares one."""
+        return declared_columns(self.schemas)
 
     @cached_property
     def row_count(self) -> int:
@@ -77,9 +77,7 @@ class ParquetRows:
 
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> ParquetRows:
         """Return the rows with these columns, which must be numbers in every file or text in every file."""
-        first = {column.name: column for column in self.columns}
-        for name, schema in zip(self.data_files.names[1:], self.schemas[1:], strict=True):
-            check_same_kinds(name, schema, self.data_files.names[0], [first[column] for column in names])
+        check_kinds_of_files(self.data_files.names, self.schemas, names)
         return replace(self, chosen=tuple(names), texts=tuple(texts))
 
     def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
@@ -134,12 +132,35 @@ def parquet_rows(data_files: DataFiles) -> ParquetRows:
     return ParquetRows(data_files, tuple(sizes for sizes, _ in footers), schemas, tuple(names[0]))
 
 
+def declared_columns(schemas: Sequence[Sequence[Column]]) -> tuple[Column, ...]:
+    """Return the columns of the first schema, each as the first schema has it in which it is not of null type.
+
+    A file in which a column has no value at all may declare it as null, and says nothing about the others.
+    """
+    declared: dict[str, Column] = {}
+    for schema in schemas:
+        for column in schema:
+            if column.name not in declared or (declared[column.name].is_null and not column.is_null):
+                declared[column.name] = column
+    return tuple(declared[column.name] for column in schemas[0])
+
+
+def check_kinds_of_files(files: Sequence[str], schemas: Sequence[Sequence[Column]], wanted: Sequence[str]) -> None:
+    """Refuse files of which one has numbers where another has text."""
+    declaring: dict[str, tuple[str, Column]] = {}
+    for file, schema in zip(files, schemas, strict=True):
+        for column in schema:
+            if column.name in wanted and not column.is_null:
+                first_file, first = declaring.setdefault(column.name, (file, column))
+                check_same_kinds(file, [column], first_file, [first])
+
+
 def check_same_kinds(name: str, schema: Sequence[Column], first_name: str, wanted: Sequence[Column]) -> None:
     """Refuse a file in which a column holds text where the first file has numbers, or the other way round."""
     found = {column.name: column for column in schema}
     for column in wanted:
         other = found[column.name]
-        if other.kind != column.kind and "null" not in (other.type_name, column.type_name):
+        if other.kind != column.kind and not other.is_null:
             raise InputError(
                 f"Column '{column.name}' is {other.type_name} in {name} but {column.type_name} in {first_name}: "
                 "give it the same type in all files."

@@ -25,6 +25,11 @@ class Column:
     kind: Kind
     type_name: str
 
+    @property
+    def is_null(self) -> bool:
+        """Whether it has no type, because it has no value."""
+        return self.type_name == "null"
+
 
 @dataclass(frozen=True)
 class RawBatch:

@@ -44,7 +44,7 @@ def rotation_rows(sketch: str, row_count: int) -> float:
     if sketch in ("row_sample", "leverage_sample"):
         return float(row_count)
     if sketch not in SKETCHES:
-        raise InputError(f"sketch is {sketch!r}: use one of {', '.join(SKETCHES)}.")
+        raise InputError(f"no formula is known for the sketch {sketch!r}: use one of {', '.join(SKETCHES)}.")
     return math.inf
 
 

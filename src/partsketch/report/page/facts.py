@@ -10,6 +10,7 @@ from partsketch.model import Model
 from partsketch.options import METHODS, FitOptions
 from partsketch.report.charts.scales import percent, short
 from partsketch.report.page.entry import Entry
+from partsketch.report.summary_table import provenance
 
 _FLAGS = {"n_partitions": "--partitions", "seed": "--seed", "method": "--method"}
 #: A fit that repeats another starts from the rows, with the method that was chosen.
@@ -82,11 +83,12 @@ def overview(entry: Entry) -> list[tuple[str, str]]:
     for number, target in enumerate(model.target_names):
         certificate, inference = model.certificates[number], model.inferences[number]
         label = f" of {target}" if len(model.target_names) > 1 else ""
-        estimated = " (estimated)" if inference.is_estimated else ""
         if inference.r_squared is not None:
-            facts.append((f"R²{label}", f"{inference.r_squared:.4f}{estimated}"))
+            of = provenance(inference.r_squared_of, inference.is_estimated)
+            facts.append((f"R²{label}", f"{inference.r_squared:.4f}{of}"))
         if inference.noise_variance is not None:
-            facts.append((f"residual standard error{label}", f"{short(inference.noise_variance**0.5)}{estimated}"))
+            of = provenance(inference.noise_variance_of, inference.is_estimated)
+            facts.append((f"residual standard error{label}", f"{short(inference.noise_variance**0.5)}{of}"))
         relative = certificate.relative_excess_loss
         words = "unknown" if relative is None else f"{percent(relative)} ({certificate.kind})"
         facts.append((f"excess loss{label}", words))
