@@ -1,4 +1,4 @@
-"""Settings for all tests: where real data may be found, how Hypothesis draws its examples, and a browser."""
+"""Settings for all tests: how Hypothesis draws its examples, and a browser."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
-
-_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-if "SCIKIT_LEARN_DATA" not in os.environ and _DATA.is_dir():
-    os.environ["SCIKIT_LEARN_DATA"] = str(_DATA)
 
 # A shell starts background jobs with interrupts ignored, and processes inherit that: tests that interrupt would hang.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
