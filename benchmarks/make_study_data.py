@@ -1,7 +1,7 @@
 """Writes the study's data files anew: `python -m benchmarks.make_study_data FOLDER`.
 
-FOLDER is a scikit-learn data home. What is missing there is downloaded by scikit-learn's loaders. The files in the package
-were made by this script; it is needed again only if another sample or layout is wanted.
+FOLDER is where scikit-learn keeps its data; what is missing there is downloaded by its loaders. The files in the package
+were made by this script. It is needed again only if another sample or layout is wanted.
 """
 
 from __future__ import annotations

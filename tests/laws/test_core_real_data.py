@@ -116,7 +116,7 @@ def test_california_housing() -> None:
 
 
 def test_covertype() -> None:
-    """100,000 rows; two groups of indicators and one that is never 1: rank 52 of 54 alone, 52 of 55 with an intercept."""
+    """Two groups of indicators, one of them never 1: rank 52 of 54 columns alone, 52 of 55 with an intercept."""
     cover = stored_data("cover")
     X, y = cover.X, cover.y
     (never,) = np.flatnonzero(np.ptp(X, axis=0) == 0)

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import sklearn.datasets
+from benchmarks.make_study_data import encoded, write
 from numpy.typing import NDArray
 
-from benchmarks.make_study_data import encoded, write
 from partsketch.errors import InputError
 from partsketch.paper import data_sets, stored_data
 from partsketch.paper.data_sets import load

@@ -18,6 +18,7 @@ from partsketch.paper.results import Result, clean, to_csv
 from partsketch.paper.settings import derive_seed
 from partsketch.paper.timing_experiment import hadamard_experiment, timing_experiment
 
+
 def test_shuffling_keeps_the_rows() -> None:
     data = load("digits")
     mixed = data.shuffled()

@@ -60,8 +60,8 @@ def load(name: str, data_home: Path | None = None) -> DataSet:
     name : str
         "digits", "house" or "cover".
     data_home : path, optional
-        A folder of scikit-learn's data, from which House and the full Covertype are taken instead of the package's files;
-        what is not there is downloaded. The values are the same, bit for bit.
+        A folder of scikit-learn's data, from which House and the full Covertype are taken instead of the package's
+        files; what is not there is downloaded. The values are the same, bit for bit.
 
     Returns
     -------
@@ -89,8 +89,8 @@ def attempt(name: str, data_home: Path | None) -> DataSet | str:
             X, y = _from_scikit_learn(name, data_home)
         except (OSError, EOFError, ValueError) as error:
             return (
-                f"{TITLES[name]} is missing: it is not in {data_home} and could not be downloaded ({error}); connect once, "
-                "or leave out --data-home to use the rows that come with partsketch."
+                f"{TITLES[name]} is missing: it is not in {data_home} and could not be downloaded ({error}); connect "
+                "once, or leave out --data-home to use the rows that come with partsketch."
             )
     shape = X.shape
     if name == "cover":

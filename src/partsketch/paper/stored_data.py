@@ -1,4 +1,4 @@
-"""House and Cover as they lie in the package: Parquet files, read to the very numbers that scikit-learn's loaders give."""
+"""House and Cover as they lie in the package: Parquet files that give the very numbers of scikit-learn's loaders."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def stored_data(name: str) -> StoredData:
         content = resources.files("partsketch.paper").joinpath("data", f"{name}.parquet").read_bytes()
         table = pq.read_table(pa.BufferReader(content)).combine_chunks()
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"data/{name}.parquet of partsketch is damaged ({error}): install partsketch again.") from error
+        reason = f"data/{name}.parquet of partsketch is damaged ({error})"
+        raise InputError(f"{reason}: install partsketch again.") from error
     columns = {column: _numbers(table, column) for column in table.column_names}
     y = columns.pop(TARGETS[name])
     names: list[str] = []
@@ -66,9 +67,7 @@ def stored_data(name: str) -> StoredData:
     # scikit-learn gives rows one after another in memory.
     X = np.ascontiguousarray(np.array(features, dtype=np.float64).T)
     sizes = table.schema.metadata
-    return StoredData(
-        tuple(names), X, y.astype(np.float64), int(sizes[b"source_rows"]), int(sizes[b"source_features"])
-    )
+    return StoredData(tuple(names), X, y.astype(np.float64), int(sizes[b"source_rows"]), int(sizes[b"source_features"]))
 
 
 def _numbers(table: Any, column: str) -> NDArray[Any]:
