@@ -1,6 +1,6 @@
 """Writes the study's data files anew: `python -m benchmarks.make_study_data FOLDER`.
 
-FOLDER is where scikit-learn keeps its data; what is missing there is downloaded by its loaders. The files in the package
+FOLDER is where scikit-learn keeps its data; its loaders download what is missing there. The files in the package
 were made by this script. It is needed again only if another sample or layout is wanted.
 """
 
