@@ -1,4 +1,4 @@
-"""Settings for all tests: how Hypothesis draws its examples, and a browser."""
+"""Settings for all tests: no network, how Hypothesis draws its examples, and a browser."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.network_guard import pytest_runtest_makereport, watch
+
+__all__ = ["pytest_runtest_makereport"]
+
+watch()
+
 # A shell starts background jobs with interrupts ignored, and processes inherit that: tests that interrupt would hang.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -22,6 +28,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
+#: Chromium looks for updates and accounts of its maker by itself; no name but that of this machine leads anywhere.
+ALONE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +48,6 @@ def browser() -> Iterator[Any]:
             pytest.fail(reason)
         pytest.skip(reason)
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        launched = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", ALONE])
         yield launched
         launched.close()
