@@ -1,4 +1,4 @@
-"""No test may reach beyond this machine: Python's own sockets are watched, and a connection to elsewhere fails the test.
+"""No test may reach beyond this machine: Python's sockets are watched, and a connection to elsewhere fails the test.
 
 Connections are refused by an audit hook, which cannot be removed again, and remembered, because code may catch the
 refusal. Other processes and other languages do not pass here; `.ci/without-network` sees what they send.
@@ -20,7 +20,7 @@ import pytest
 CLOSED_DOOR = {"http_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1,localhost"}
 
 
-class OutsideConnection(OSError):
+class OutsideConnectionError(OSError):
     """A test tried to reach another machine."""
 
 
@@ -51,7 +51,7 @@ def _refuse_outside(event: str, arguments: tuple[Any, ...]) -> None:
     host = _host(event, arguments)
     if host is not None and not is_this_machine(host):
         tried.append(f"{event} to {host}")
-        raise OutsideConnection(f"This test tried to reach {host}: tests may connect to this machine only.")
+        raise OutsideConnectionError(f"This test tried to reach {host}: tests may connect to this machine only.")
 
 
 def _host(event: str, arguments: tuple[Any, ...]) -> str | None:
