@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests import network_guard
-from tests.network_guard import OutsideConnection, is_this_machine
+from tests.network_guard import OutsideConnectionError, is_this_machine
 
 #: An address for documentation (RFC 5737): nobody has it.
 ELSEWHERE = "192.0.2.77"
@@ -30,13 +30,13 @@ def forgiven() -> Iterator[list[str]]:
 
 def test_connections_to_elsewhere_are_refused_and_remembered() -> None:
     with forgiven() as tried:
-        with socket.socket() as opened, pytest.raises(OutsideConnection, match=f"tried to reach {ELSEWHERE}"):
+        with socket.socket() as opened, pytest.raises(OutsideConnectionError, match=f"tried to reach {ELSEWHERE}"):
             opened.connect((ELSEWHERE, 80))
-        with socket.socket() as opened, pytest.raises(OutsideConnection):
+        with socket.socket() as opened, pytest.raises(OutsideConnectionError):
             opened.connect_ex((ELSEWHERE, 80))
-        with pytest.raises(OutsideConnection):
+        with pytest.raises(OutsideConnectionError):
             socket.create_connection((ELSEWHERE, 80), timeout=1)
-        with socket.socket(type=socket.SOCK_DGRAM) as opened, pytest.raises(OutsideConnection):
+        with socket.socket(type=socket.SOCK_DGRAM) as opened, pytest.raises(OutsideConnectionError):
             opened.sendto(b"?", (ELSEWHERE, 53))
         assert len(tried) == 4
 
@@ -45,7 +45,7 @@ def test_connections_to_elsewhere_are_refused_and_remembered() -> None:
     "look_up", [socket.gethostbyname, socket.gethostbyaddr, lambda name: socket.getaddrinfo(name, 80)]
 )
 def test_names_are_not_looked_up(look_up: Callable[[str], object]) -> None:
-    with forgiven(), pytest.raises(OutsideConnection, match=r"example\.org"):
+    with forgiven(), pytest.raises(OutsideConnectionError, match=r"example\.org"):
         look_up("example.org")
 
 

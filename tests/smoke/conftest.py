@@ -1,4 +1,4 @@
-"""Nothing but pytest and what partsketch itself needs: these tests run with its lowest versions, and on a bare wheel."""
+"""Nothing but pytest and what partsketch itself needs: these run with its lowest versions, and on a bare wheel."""
 
 from __future__ import annotations
 
