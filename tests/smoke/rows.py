@@ -35,8 +35,7 @@ def table() -> Any:
 def exact_coefficients(values: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Intercept and coefficients of least squares, by NumPy."""
     rows = matrix() if values is None else values
-    found: NDArray[np.float64] = np.linalg.lstsq(np.column_stack([np.ones(len(rows)), rows[:, :-1]]), rows[:, -1])[0]
-    return found
+    return np.asarray(np.linalg.lstsq(np.column_stack([np.ones(len(rows)), rows[:, :-1]]), rows[:, -1])[0], np.float64)
 
 
 def _npy(folder: Path) -> Path:
