@@ -1,4 +1,4 @@
-"""Prints the lowest versions that pyproject.toml allows, as constraints for pip: those of partsketch and of the extras named.
+"""Prints the lowest versions that pyproject.toml allows, as constraints for pip: of partsketch and the extras named.
 
 Packages that only other packages ask for are left to pip: what is declared is what is tried.
 """
