@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import partsketch
+
 ROOT = Path(__file__).parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OURS = {"partsketch", "tests", "benchmarks"}
@@ -81,3 +83,10 @@ def test_every_requirement_names_its_lowest_version() -> None:
     for part in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()):
         for requirement in part:
             assert re.search(r">=\d", requirement), requirement
+
+
+def test_one_version_everywhere() -> None:
+    """In the package, the newest section of the changelog, and the citation."""
+    headings = re.findall(r"^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    cited = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [headings[0]] == cited == [partsketch.__version__]
