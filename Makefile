@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
+LOWEST := .venv-lowest
+WHEEL := .venv-wheel
 
-.PHONY: quickstart test check format docs bench bench-quick clean
+.PHONY: quickstart setup test test-quick check format docs lowest lowest-clusters dist test-wheel bench bench-quick clean
 
 $(BIN)/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'partsketch needs Python 3.11 or newer: make PYTHON=/path/to/python3.11')"
@@ -27,8 +29,15 @@ $(STAMPS)/bench: $(STAMPS)/dev benchmarks/requirements.txt
 quickstart: $(STAMPS)/run
 	$(BIN)/python examples/quickstart.py
 
+# All that tests need, so that they can run where nothing can be installed.
+setup: $(STAMPS)/dev
+
 test: $(STAMPS)/dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# While developing: no clusters, browsers, simulations or long runs; under a minute.
+test-quick: $(STAMPS)/dev
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 check: $(STAMPS)/dev
 	$(BIN)/ruff check .
@@ -43,6 +52,39 @@ format: $(STAMPS)/dev
 docs: $(STAMPS)/dev
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html docs docs/_build/html
 
+# The lowest versions that pyproject.toml declares, in an environment of their own.
+$(LOWEST)/.stamps/core: pyproject.toml .ci/lowest_versions.py
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
+	$(LOWEST)/bin/python .ci/lowest_versions.py report > $(LOWEST)/core.txt
+	$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/core.txt --editable ".[report]" pytest
+	@mkdir -p $(@D) && touch $@
+
+$(LOWEST)/.stamps/clusters: $(LOWEST)/.stamps/core
+	$(LOWEST)/bin/python .ci/lowest_versions.py report pandas dask ray spark > $(LOWEST)/clusters.txt
+	$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/clusters.txt --editable ".[report,pandas,dask,ray,spark]"
+	@touch $@
+
+lowest: $(LOWEST)/.stamps/core
+	$(LOWEST)/bin/python -m pytest -q --confcutdir tests/smoke tests/smoke
+
+lowest-clusters: $(LOWEST)/.stamps/clusters
+	$(LOWEST)/bin/python -m pytest -q --confcutdir tests/smoke tests/smoke/on_clusters.py
+
+# A wheel and a source distribution, in dist/.
+dist: $(STAMPS)/dev
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+
+# The wheel alone in an empty environment, away from the clone; another Python with make test-wheel PYTHON=python3.13.
+test-wheel: dist
+	rm -rf $(WHEEL)
+	$(PYTHON) -m venv $(WHEEL)
+	$(WHEEL)/bin/python -m pip install --quiet --upgrade pip
+	$(WHEEL)/bin/python -m pip install --quiet "$$(ls dist/*.whl)[report]" pytest
+	mkdir $(WHEEL)/smoke && cp tests/smoke/*.py $(WHEEL)/smoke
+	cd $(WHEEL) && bin/python -m pytest -q -p no:cacheprovider --rootdir . smoke
+
 bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks
 
@@ -51,4 +93,4 @@ bench-quick: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks --quick
 
 clean:
-	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(WHEEL) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -43,13 +43,13 @@ def measured(rotated: FloatArray, y: FloatArray, kind: str, size: int, draws: in
     return float(np.mean(excess)), float(np.std(excess, ddof=1) / np.sqrt(draws))
 
 
-def table(draws: int, data_home: Path | None) -> str:
+def table(draws: int) -> str:
     lines = [
         "| data | rows × columns | sketch | m | predicted | measured | measured / predicted |",
         "|---|---|---|---:|---:|---:|---:|",
     ]
     for name in TITLES:
-        data = load(name, data_home)
+        data = load(name)
         # Rotating the columns changes no excess loss, and lets ill-conditioned columns do no harm.
         rotated = np.ascontiguousarray(np.linalg.qr(data.X)[0])
         rows, columns = rotated.shape
@@ -70,9 +70,8 @@ def table(draws: int, data_home: Path | None) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sketch_predictions", description=__doc__)
     parser.add_argument("--draws", type=int, default=200, help="sketches per line of the table")
-    parser.add_argument("--data-home", type=Path, default=None, help="scikit-learn's data folder")
     arguments = parser.parse_args()
-    made = table(arguments.draws, arguments.data_home)
+    made = table(arguments.draws)
     page = PAGE.read_text()
     before, after = page.split(BEGIN)[0], page.split(END)[1]
     note = f"Made by `python -m benchmarks.sketch_predictions --draws {arguments.draws}`."

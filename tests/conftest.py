@@ -1,4 +1,4 @@
-"""Settings for all tests: where real data may be found, how Hypothesis draws its examples, and a browser."""
+"""Settings for all tests: no network, how Hypothesis draws its examples, and a browser."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-if "SCIKIT_LEARN_DATA" not in os.environ and _DATA.is_dir():
-    os.environ["SCIKIT_LEARN_DATA"] = str(_DATA)
+from tests.network_guard import pytest_runtest_makereport, watch
+
+__all__ = ["pytest_runtest_makereport"]
+
+watch()
 
 # A shell starts background jobs with interrupts ignored, and processes inherit that: tests that interrupt would hang.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -27,6 +28,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
+#: Chromium looks for updates and accounts of its maker by itself; no name but that of this machine leads anywhere.
+ALONE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +48,6 @@ def browser() -> Iterator[Any]:
             pytest.fail(reason)
         pytest.skip(reason)
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        launched = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", ALONE])
         yield launched
         launched.close()

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import partsketch
+from tests.network_guard import CLOSED_DOOR
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -26,6 +27,7 @@ NOT_RUN = ("{toctree}", "text", "json")
 
 def run(command: list[str], folder: Path, read: str = "") -> str:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    environment |= CLOSED_DOOR
     # Plans measure the machine once; the user's own measurements are left alone.
     environment["XDG_CACHE_HOME"] = str(folder / "cache")
     done = subprocess.run(command, cwd=folder, env=environment, input=read, capture_output=True, text=True, timeout=300)

@@ -62,7 +62,8 @@ def test_links_lead_somewhere_and_nothing_is_loaded_from_outside(site: Path) -> 
 
 def test_markdown_links_of_the_repository_lead_somewhere() -> None:
     broken = []
-    for page in [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *DOCS.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]:
+    pages = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+    for page in [*pages, *DOCS.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]:
         for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
             parts = urlsplit(link)
             if not parts.scheme and parts.path and not (page.parent / unquote(parts.path)).exists():

@@ -20,6 +20,7 @@ from partsketch.record import PartitionLeftOut, PartitionRecord, Record
 from partsketch.sources.encoding import Encoding
 
 FILE_FORMAT = "partsketch model"
+#: Raised when the keys of a saved model change; `tests/model_keys.json` remembers them.
 FILE_VERSION = 2
 
 
@@ -111,11 +112,8 @@ def load(path: str | Path) -> Model:
         raise InputError(f"{path} is not a partsketch model.")
     version = values.get("version")
     if version != FILE_VERSION:
-        newer = isinstance(version, int) and version > FILE_VERSION
-        raise InputError(
-            f"{path} has model version {version}, this partsketch reads {FILE_VERSION}: "
-            f"{'update it' if newer else 'fit the model again'}."
-        )
+        remedy = "fit the model again" if isinstance(version, int) and version < FILE_VERSION else "update partsketch"
+        raise InputError(f"{path} has model version {version}, this partsketch reads {FILE_VERSION}: {remedy}.")
     if values.get("checksum") != _checksum(values):
         raise InputError(f"{path} is damaged: its contents do not match its checksum; fit the model again.")
     try:

@@ -10,24 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import fetch_california_housing
 
 import partsketch as ps
 from partsketch import InputError, theory
 from partsketch.cli import _run
 from partsketch.diagnosis.diagnosing import diagnose_source
 from partsketch.options import FitOptions
+from partsketch.paper.stored_data import stored_data
 from partsketch.sources.arrays import array_source
 
 
 @pytest.fixture(scope="module")
 def house() -> Any:
-    return fetch_california_housing(as_frame=True).frame
+    stored = stored_data("house")
+    return pd.DataFrame(stored.X, columns=list(stored.feature_names)).assign(MedHouseVal=stored.y)
 
 
 def test_house_has_rows_of_extreme_occupancy(house: Any) -> None:

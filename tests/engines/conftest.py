@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import pytest
 
 import partsketch
+from tests.network_guard import CLOSED_DOOR
 
 
 def need(package: str) -> None:
@@ -44,7 +45,11 @@ def ray_engine() -> Iterator[Any]:
     need("ray")
     from partsketch.engines.ray import RayEngine
 
-    with RayEngine(workers=2) as engine:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in CLOSED_DOOR.items():
+            patch.setenv(name, value)
+        engine = RayEngine(workers=2)
+    with engine:
         yield engine
 
 

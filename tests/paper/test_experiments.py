@@ -1,19 +1,13 @@
-"""The experiments: data sets as the paper prepares them, explicit sketches that follow the exact law, known numbers."""
+"""The experiments: explicit sketches that follow the exact law, known numbers."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from pathlib import Path
 from typing import cast
-from urllib.error import URLError
 
 import numpy as np
 import pytest
-import sklearn.datasets
 
 from partsketch import simulate, theory
-from partsketch.errors import InputError
 from partsketch.paper import data_sets
 from partsketch.paper.clock import ClockSettings, fitted_slope, timed
 from partsketch.paper.data_sets import load
@@ -21,71 +15,8 @@ from partsketch.paper.divergence_experiments import heat_map_experiment
 from partsketch.paper.excess_loss_experiment import ExcessLossSettings, excess_loss_experiment
 from partsketch.paper.explicit_sketches import Columns, gaussian_sketch, sketched_fits
 from partsketch.paper.results import Result, clean, to_csv
-from partsketch.paper.settings import Places, derive_seed, quick_study
-from partsketch.paper.study import run_study
+from partsketch.paper.settings import derive_seed
 from partsketch.paper.timing_experiment import hadamard_experiment, timing_experiment
-
-DATA = Path(os.environ.get("SCIKIT_LEARN_DATA", ""))
-
-
-@pytest.fixture
-def forgotten() -> Iterator[None]:
-    """Forget loaded data sets before and after."""
-    data_sets.attempt.cache_clear()
-    yield
-    data_sets.attempt.cache_clear()
-
-
-def test_a_missing_download_costs_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgotten: None
-) -> None:
-    def offline(**options: object) -> None:
-        raise URLError("no route to host")
-
-    monkeypatch.setattr(sklearn.datasets, "fetch_covtype", offline)
-    monkeypatch.setattr(sklearn.datasets, "fetch_california_housing", offline)
-    lines: list[str] = []
-    result = run_study(quick_study(), Places(tmp_path, None), ("table-1", "figure-8"), lines.append)
-    assert result.units("table-1") == ["digits"]
-    assert result.units("figure-8") == ["digits-default", "digits-shuffled"]
-    assert len(result.problems) == 2
-    assert result.problems[1].startswith("Cover is missing: it is not in scikit-learn's data folder")
-    assert "--data-home or SCIKIT_LEARN_DATA" in result.problems[1]
-    assert sum("is missing" in line for line in lines) == 2
-
-
-def test_data_home_is_where_data_are_looked_for(monkeypatch: pytest.MonkeyPatch, forgotten: None) -> None:
-    seen: dict[str, object] = {}
-
-    def fetch(**options: object) -> tuple[np.ndarray, np.ndarray]:
-        seen.update(options)
-        return np.arange(30.0).reshape(10, 3) * [1, 0, 1], np.arange(10)
-
-    monkeypatch.setattr(sklearn.datasets, "fetch_california_housing", fetch)
-    data = load("house", Path("/somewhere"))
-    assert seen["data_home"] == "/somewhere"
-    assert data.X.shape == (10, 2)
-    assert data.loaded_features == 3
-
-
-def test_a_damaged_download_is_one_sentence_too(monkeypatch: pytest.MonkeyPatch, forgotten: None) -> None:
-    def damaged(**options: object) -> None:
-        raise EOFError("compressed file ended before the end-of-stream marker was reached")
-
-    monkeypatch.setattr(sklearn.datasets, "fetch_california_housing", damaged)
-    with pytest.raises(InputError, match="House is missing"):
-        load("house")
-
-
-@pytest.mark.skipif(not (DATA / "covertype").is_dir(), reason="needs Covertype in scikit-learn's data folder")
-def test_cover_is_a_sample_in_original_order() -> None:
-    data = load("cover")
-    assert data.X.shape == (100_000, 53)
-    assert (data.loaded_rows, data.loaded_features) == (581_012, 54)
-    X, _ = sklearn.datasets.fetch_covtype(return_X_y=True)
-    kept = np.random.default_rng(data_sets.COVER_SEED).choice(len(X), 100_000, replace=False)
-    # The first column (elevation) of the sample in order of row numbers.
-    assert np.array_equal(data.X[:, 0], X[np.sort(kept), 0])
 
 
 def test_shuffling_keeps_the_rows() -> None:

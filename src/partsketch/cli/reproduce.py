@@ -25,7 +25,7 @@ from partsketch.errors import InputError
 @click.option(
     "--data-home",
     type=click.Path(path_type=Path),
-    help="Where scikit-learn keeps downloaded data; default: SCIKIT_LEARN_DATA, else its own folder.",
+    help="Take House and Covertype from this folder of scikit-learn's data instead; what is missing is downloaded.",
 )
 @click.option("--fresh", is_flag=True, help="Run everything anew, whatever is stored in the folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

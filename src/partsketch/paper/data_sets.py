@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.errors import InputError
+from partsketch.paper.stored_data import stored_data
 
 FloatArray = NDArray[np.float64]
 
@@ -47,28 +47,9 @@ def shuffled_rows(count: int) -> NDArray[np.int64]:
     return np.random.default_rng(SHUFFLE_SEED).permutation(count)
 
 
-def _digits(data_home: str | None) -> tuple[FloatArray, FloatArray]:
-    from sklearn.datasets import load_digits
-
-    X, y = load_digits(return_X_y=True)
-    return X, y
-
-
-def _house(data_home: str | None) -> tuple[FloatArray, FloatArray]:
-    from sklearn import datasets
-
-    X, y = datasets.fetch_california_housing(data_home=data_home, return_X_y=True, n_retries=1)
-    return X, y
-
-
-def _cover(data_home: str | None) -> tuple[FloatArray, FloatArray]:
-    from sklearn import datasets
-
-    X, y = datasets.fetch_covtype(data_home=data_home, return_X_y=True, n_retries=1)
-    return X, y
-
-
-_LOADERS: dict[str, Callable[[str | None], tuple[Any, Any]]] = {"digits": _digits, "house": _house, "cover": _cover}
+def cover_sample(count: int) -> NDArray[np.int64]:
+    """Return which rows of the full Covertype are in the study, in original order."""
+    return np.sort(np.random.default_rng(COVER_SEED).choice(count, COVER_ROWS, replace=False))
 
 
 def load(name: str, data_home: Path | None = None) -> DataSet:
@@ -79,12 +60,13 @@ def load(name: str, data_home: Path | None = None) -> DataSet:
     name : str
         "digits", "house" or "cover".
     data_home : path, optional
-        Where scikit-learn keeps downloads; by default what `SCIKIT_LEARN_DATA` names, else `~/scikit_learn_data`.
+        A folder of scikit-learn's data, from which House and the full Covertype are taken instead of the package's
+        files; what is not there is downloaded. The values are the same, bit for bit.
 
     Returns
     -------
     DataSet
-        Rows in original order. `InputError` when the data are neither stored nor downloadable.
+        Rows in original order. `InputError` when the data are neither in that folder nor downloadable.
     """
     found = attempt(name, data_home)
     if isinstance(found, str):
@@ -95,20 +77,39 @@ def load(name: str, data_home: Path | None = None) -> DataSet:
 @cache
 def attempt(name: str, data_home: Path | None) -> DataSet | str:
     """Load and prepare a data set once, or say once why it cannot be had: a study asks for it many times."""
-    try:
-        # The loaders warn before they try a download again; what counts is said in one sentence below.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            X, y = _LOADERS[name](None if data_home is None else str(data_home))
-    except (OSError, EOFError, ValueError) as error:
-        return (
-            f"{TITLES[name]} is missing: it is not in scikit-learn's data folder and could not be downloaded "
-            f"({error}); connect once, or name a folder that has it with --data-home or SCIKIT_LEARN_DATA."
-        )
-    loaded = X.shape
+    if name == "digits":
+        from sklearn.datasets import load_digits
+
+        X, y = load_digits(return_X_y=True)
+    elif data_home is None:
+        stored = stored_data(name)
+        return _prepared(name, stored.X, stored.y, (stored.source_rows, stored.source_features))
+    else:
+        try:
+            X, y = _from_scikit_learn(name, data_home)
+        except (OSError, EOFError, ValueError) as error:
+            return (
+                f"{TITLES[name]} is missing: it is not in {data_home} and could not be downloaded ({error}); connect "
+                "once, or leave out --data-home to use the rows that come with partsketch."
+            )
+    shape = X.shape
     if name == "cover":
-        rows = np.random.default_rng(COVER_SEED).choice(len(X), COVER_ROWS, replace=False)
-        rows.sort()
+        rows = cover_sample(len(X))
         X, y = X[rows], y[rows]
+    return _prepared(name, X, y, shape)
+
+
+def _from_scikit_learn(name: str, data_home: Path) -> tuple[Any, Any]:
+    from sklearn import datasets
+
+    fetch = {"house": datasets.fetch_california_housing, "cover": datasets.fetch_covtype}[name]
+    # The loaders warn before they try a download again; what counts is said in one sentence.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        X, y = fetch(data_home=str(data_home), return_X_y=True, n_retries=1)
+    return X, y
+
+
+def _prepared(name: str, X: Any, y: Any, loaded: tuple[int, int]) -> DataSet:
     kept = np.ptp(X, axis=0) > 0
     return DataSet(name, np.ascontiguousarray(X[:, kept], dtype=np.float64), y.astype(np.float64), *loaded)

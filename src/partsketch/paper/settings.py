@@ -108,7 +108,7 @@ def derive_seed(seed: int, *names: str | int) -> int:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the study writes, and where scikit-learn's downloads are."""
+    """Where the study writes, and where scikit-learn's data are if they are to be used instead of the package's."""
 
     output: Path
     data_home: Path | None

@@ -87,9 +87,8 @@ def feather_rows(data_files: DataFiles) -> FeatherRows:
     sizes, schemas = [], []
     for index, name in enumerate(data_files.names):
         with reading(name, "Feather"):
-            reader = _open(data_files, index, [])
-            schemas.append(schema_columns(reader.schema))
-            sizes.append(reader.count_rows())
+            schemas.append(schema_columns(_open(data_files, index, []).schema))
+            sizes.append(_count_rows(data_files, index))
     names = [[column.name for column in schema] for schema in schemas]
     for file_name, columns in zip(data_files.names, names, strict=True):
         check_same_columns(file_name, columns, data_files.names[0], names[0])
@@ -101,3 +100,11 @@ def _open(data_files: DataFiles, index: int, fields: list[int]) -> Any:
 
     file = data_files.filesystem().open_input_file(data_files.paths[index])
     return ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields, use_threads=False))
+
+
+def _count_rows(data_files: DataFiles, index: int) -> int:
+    """Count the rows by the headers of the batches; the reader itself can do so in new versions of Arrow only."""
+    from pyarrow import dataset
+
+    fragment = dataset.IpcFileFormat().make_fragment(data_files.paths[index], filesystem=data_files.filesystem())
+    return int(fragment.count_rows())

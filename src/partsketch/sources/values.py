@@ -46,9 +46,9 @@ def _viewed_types() -> dict[int, np.dtype[Any]]:
     """Numbers of the Arrow types whose values NumPy can view, and what NumPy calls them."""
     import pyarrow as pa
 
-    integers = (pa.int8, pa.int16, pa.int32, pa.int64, pa.uint8, pa.uint16, pa.uint32, pa.uint64)
-    kinds = [make() for make in (*integers, pa.float16, pa.float32, pa.float64)]
-    return {kind.id: np.dtype(kind.to_pandas_dtype()) for kind in kinds}
+    # Spelt out, because Arrow's own answer (to_pandas_dtype) imports pandas in versions before 26.
+    integers = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+    return {getattr(pa, name)().id: np.dtype(name) for name in (*integers, "float16", "float32", "float64")}
 
 
 def as_texts(column: Any) -> tuple[IntArray, list[str]]:
