@@ -200,3 +200,22 @@ def test_models_of_another_encoding_are_refused(tmp_path: Path) -> None:
     one = again.predict(pa.table({"a": [2.0, 2.0], "kind": ["blå", "red"]}))
     np.testing.assert_allclose(one[0], 2 * model.coefficients[0, 0] + model.intercept[0])
     np.testing.assert_allclose(one[1] - one[0], model.coefficients[2, 0])
+
+
+def test_aliased_columns_and_partitions_left_out_survive_the_file(tmp_path: Path) -> None:
+    twice = table().append_column("b2", table()["b"])
+    with pytest.warns(PartsketchWarning, match="'b2' is aliased"):
+        model = ps.fit(twice, target="y", features=["a", "b", "b2"], method="exact")
+    assert model.record.aliased == (("b2", ("b",)),)
+    model.save(tmp_path / "model.json")
+    assert ps.load(tmp_path / "model.json").record == model.record
+    for number in range(3):
+        pq.write_table(table().slice(80 * number, 80), tmp_path / f"{number}.parquet")
+    (tmp_path / "1.parquet").write_bytes(b"PAR1 nothing")
+    with pytest.warns(PartsketchWarning, match="1.parquet"):
+        model = ps.fit(str(tmp_path / "*.parquet"), target="y", features=["a", "b"], method="average",
+                       partition_by="file", on_partition_error="drop")  # fmt: skip
+    assert [part.name for part in model.record.partitions_left_out] == ["1.parquet"]
+    assert [part.name for part in model.record.partitions] == ["0.parquet", "2.parquet"]
+    model.save(tmp_path / "model.json")
+    assert ps.load(tmp_path / "model.json").record == model.record

@@ -169,12 +169,24 @@ def test_columns_of_several_types_and_encoded_ones() -> None:
     X, Y, weights = data()
     source = opened(_whole_numbers())
     assert_exact(fitted(source).model, judged(X + np.array([0, 0, 9]), Y[:, 0], weights))
-    level = np.array(["b", "a", "c", "d"])[np.arange(ROWS) * 7 % 4]
+    level = np.random.default_rng(8).choice(["b", "a", "c", "d"], ROWS)
     text = table().append_column("level", pa.array(level))
     source = opened(text, features=["x0", "level", "x2"], encode=True)
     assert source.feature_names == ("x0", "level=b", "level=c", "level=d", "x2")
     indicators = (level[:, None] == ["b", "c", "d"]).astype(np.float64)
     assert_exact(fitted(source).model, judged(np.column_stack([X[:, 0], indicators, X[:, 2]]), Y[:, 0], weights))
+
+
+def test_columns_of_long_whole_numbers_are_not_taken_for_doubles() -> None:
+    """Eight bytes each, one after another: everything but the type is as for doubles."""
+    X, Y, weights = data()
+    columns = {name: column.astype(np.int64) for name, column in zip(FEATURES, X.T, strict=True)}
+    whole = np.rint(Y[:, 0]).astype(np.int64)
+    source = open_source(pa.table({**columns, "y": whole}), target="y")
+    assert_exact(fitted(source).model, judged(X, whole))
+    assert_exact(
+        fitted(array_source(X.astype(np.uint8), whole, weights)).model, judged(X.astype(np.uint8), whole, weights)
+    )
 
 
 @pytest.mark.parametrize("kind", ["table", "Parquet", "CSV", "pandas", "sparse"])
@@ -193,6 +205,8 @@ def test_rows_with_missing_values_leave_with_their_weights(kind: str, tmp_path: 
     elif kind == "table":
         source = opened(holes, missing="drop")
     elif kind == "Parquet":
+        # Not a number, where the others have nulls.
+        holes = holes.set_column(1, "x1", pa.array(np.where(gone, np.nan, X[:, 1])))
         pq.write_table(holes, tmp_path / "a.parquet")
         source = opened(str(tmp_path / "a.parquet"), missing="drop")
     else:

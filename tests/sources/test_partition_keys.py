@@ -15,8 +15,9 @@ import pytest
 from scipy import sparse
 
 from partsketch import InputError, SketchedRegression
-from partsketch.sources import open_source
+from partsketch.sources import Source, open_source
 from partsketch.sources.levels import PartitionColumn, distinct_keys, sorted_keys
+from partsketch.sources.values import as_texts, distinct_texts
 
 KEYS = [3.0, float("nan"), 1.0, 3.0, 10.0, float("nan"), 1.0, 10.0]
 ROWS = len(KEYS)
@@ -58,7 +59,13 @@ def test_not_a_number_is_no_partition(kind: str, tmp_path: Path) -> None:
             pass
     source = open_source(stored(kind, tmp_path), **names, missing="drop")
     assert source.partition_values == ("1", "3", "10")
-    blocks = list(source.read())
+    assert_dropped(source, 65536)
+    # Blocks of three rows: what belongs to later rows is not that of the first.
+    assert_dropped(source, 3)
+
+
+def assert_dropped(source: Source, block_rows: int) -> None:
+    blocks = list(source.read(0, None, block_rows))
     labels = np.concatenate([block.labels for block in blocks if block.labels is not None])
     numbers = np.concatenate([block.row_numbers for block in blocks])
     assert labels.tolist() == [1, 0, 1, 2, 0, 2]
@@ -87,10 +94,23 @@ def test_large_whole_numbers_are_not_confused() -> None:
     labels, missing = PartitionColumn("key", keys).labels(big)
     assert labels.tolist() == [2, 1, 2, 0]
     assert missing is None
+    array = np.column_stack([np.arange(4), [2**62 + 1, 2**62, 2**62 + 1, 5], np.arange(4)])
+    source = open_source(array, target="x2", features=["x0"], partition_column="x1")
+    (block,) = source.read()
+    assert block.labels is not None
+    assert block.labels.tolist() == [2, 1, 2, 0]
     with pytest.raises(InputError, match="'7' that was not there"):
         PartitionColumn("key", (5, 6)).labels(np.array([5, 7]))
     with pytest.raises(InputError, match="'4' that was not there"):
         PartitionColumn("key", (5, 6)).labels(np.array([4, 6]))
+
+
+def test_missing_among_the_categories_of_a_column() -> None:
+    """A dictionary may hold a null itself: rows that point to it have no value, whatever their code."""
+    column = pa.DictionaryArray.from_arrays(pa.array([1, 0, 2, None]), pa.array(["a", None, "b"]))
+    codes, texts = as_texts(column)
+    assert [texts[code] if code >= 0 else None for code in codes.tolist()] == [None, "a", "b", None]
+    assert distinct_texts(column, None) == {"a", "b"}
 
 
 def test_an_estimator_names_the_row_of_a_missing_partition() -> None:
