@@ -18,6 +18,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--only", action="append", metavar="TEXT", help="only mutants with this in their id or file")
     parser.add_argument("--jobs", type=int, default=2, help="how many at once")
+    parser.add_argument("--quick", action="store_true", help="do not see first whether all tests pass without them")
     parser.add_argument("--check", action="store_true", help="only see whether all of them can be put in")
     asked = parser.parse_args()
     everything = read_mutants()
@@ -36,7 +37,7 @@ def main() -> int:
     started = time.monotonic()
     outcomes: list[Outcome] = []
     try:
-        for outcome in try_all(chosen, asked.jobs):
+        for outcome in try_all(chosen, asked.jobs, asked.quick):
             outcomes.append(outcome)
             print(_line(outcome, len(outcomes), len(chosen)), flush=True)
     except MutantError as error:
