@@ -54,7 +54,10 @@ def test_agreed_levels_with_and_without_an_intercept(intercept: bool, tmp_path: 
         made = ps.sketch(table, "y", ["x", "kind"], sketch="triangular", site=f"s{number}", levels=levels,
                          fit_intercept=intercept, weights="w")  # fmt: skip
         made.save(tmp_path / f"{number}.psk")
-        assert Summary.load(tmp_path / f"{number}.psk") == made
+        again = Summary.load(tmp_path / f"{number}.psk")
+        assert np.array_equal(again.matrix, made.matrix)
+        assert (again.about, again.parts, again.columns) == (made.about, made.parts, made.columns)
+        assert (again.row_count, again.weight_sum) == (made.row_count, made.weight_sum)
         assert made.about.encoding.drop_first is intercept
     model = quietly(str(tmp_path / "*.psk"))
     both = pa.concat_tables(tables)

@@ -105,3 +105,17 @@ def test_random_partitions_count_the_rows_of_all_blocks() -> None:
     # D is d nearly, for both: (1/k)(d/(m − d − 1)) and next to nothing for averaging.
     for value in (losses["partition"].excess, losses["partition"].shuffled):
         assert value == pytest.approx(3 / 26 / 2, rel=0.05)
+
+
+def test_shuffling_is_not_advised_where_one_row_decides() -> None:
+    """One row of extreme size makes its partition unlike the others in any order: D/d hardly falls."""
+    draw = np.random.default_rng(4)
+    X = draw.normal(size=(2_000, 3))
+    X[17, 0] = 800.0
+    y = X.sum(axis=1) + draw.normal(size=len(X))
+    found = [ps.diagnose(np.column_stack([X, y]), "x3", n_partitions=8, seed=seed) for seed in range(6)]
+    lower = [one for one in found if one.shuffled_divergence_ratio < one.divergence_ratio]
+    assert lower, "some shuffle makes it a little smaller"
+    for one in found:
+        assert one.shuffled_divergence_ratio > 0.6 * one.divergence_ratio
+        assert not any(sentence.startswith("Shuffle the rows") for sentence in one.advice)
