@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 
-.PHONY: quickstart test check format docs bench bench-quick clean
+.PHONY: quickstart test mutants check format docs bench bench-quick clean
 
 $(BIN)/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'partsketch needs Python 3.11 or newer: make PYTHON=/path/to/python3.11')"
@@ -30,10 +30,15 @@ quickstart: $(STAMPS)/run
 test: $(STAMPS)/dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
+# Small faults put into the program one by one: which of them do the tests not see? Half an hour on two cores.
+mutants: $(STAMPS)/dev
+	$(BIN)/python -m tests.mutants
+
 check: $(STAMPS)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.mutants --check
 
 format: $(STAMPS)/dev
 	$(BIN)/ruff check --fix .
