@@ -78,13 +78,14 @@ def test_pieces_are_settled_when_more_than_sixteen_wait() -> None:
 
 
 def test_nothing_is_taken_for_empty_that_may_still_come() -> None:
-    """A task that begins in the middle of the tree, and of which the next rows belong to another task."""
-    early = merge_in_order("words", [piece(0, segment) for segment in range(5, 60, 2)])
+    """A task that begins in the middle of the tree, between the rows of two others."""
+    early = merge_in_order("words", [piece(0, segment) for segment in range(5)])
+    middle = merge_in_order("words", [piece(0, segment) for segment in range(5, 60, 2)])
     late = merge_in_order("words", [piece(0, segment) for segment in range(60, 120)])
-    found = whole((*late, *early), 0)
+    found = whole((*late, *middle, *early), 0)
     assert found is not None
-    assert found.matrices[0] == complete_tree({*range(5, 60, 2), *range(60, 120)}, 7, 0)
-    assert found.row_count == 28 + 60
+    assert found.matrices[0] == complete_tree({*range(5), *range(5, 60, 2), *range(60, 120)}, 7, 0)
+    assert found.row_count == 5 + 28 + 60
 
 
 @pytest.mark.parametrize("layout", ["order", "rare", "shuffle"])

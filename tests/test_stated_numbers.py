@@ -99,6 +99,33 @@ def test_numbers_of_averaged_sketches_of_partitions(intercept: bool, averaging: 
     np.testing.assert_allclose(inference.r_squared, 1 - noise * (ROWS - d) / total, rtol=1e-9)
     assert inference.is_estimated
     assert_table(found, 0.8)
+    # Kept to six digits; the trace of a partition with itself is known.
+    pairs = [[np.trace(one.gram @ inverse) for inverse in inverses] for one in parts]
+    np.fill_diagonal(matrix := np.array(pairs), d)
+    np.testing.assert_allclose(found.outlook.divergences, matrix, rtol=1e-5)
+
+
+def test_weights_of_an_average_of_exact_fits() -> None:
+    """In inverse proportion to tr(G G_i⁻¹); squared in the covariance and in the divergence."""
+    X, y, weights = problem()
+    rows = np.split(np.arange(ROWS), K)
+    judges = [judged(X[part], y[part], weights[part]) for part in rows]
+    total = sum(one.gram for one in judges)
+    traces = np.array([np.trace(total @ one.inverse) for one in judges])
+    shares = (1 / traces) / np.sum(1 / traces)
+    assert shares.max() > 2 * shares.min()
+    model = SketchedRegression("average", n_partitions=K, averaging="inverse_variance").fit(X, y, weights).model_
+    fits = np.array([one.coefficients for one in judges])
+    np.testing.assert_allclose(model.column_coefficients[:, 0], shares @ fits, rtol=1e-9)
+    np.testing.assert_allclose(model.certificate.divergence, shares**2 @ traces, rtol=1e-9)
+    noise = sum(one.loss for one in judges) / sum(one.freedom for one in judges)
+    covariance = noise * sum(share**2 * one.inverse for share, one in zip(shares, judges, strict=True))
+    np.testing.assert_allclose(model.inferences[0].standard_errors, np.sqrt(np.diagonal(covariance)), rtol=1e-9)
+    deviations = (fits - shares @ fits) * shares[:, None]
+    spread = np.sqrt(np.sum(deviations**2, axis=0) / (1 - shares @ shares))
+    np.testing.assert_allclose(model.inferences[0].spread_standard_errors, spread, rtol=1e-8)
+    gap = shares @ fits - judged(X, y, weights).coefficients
+    np.testing.assert_allclose(model.certificate.excess_loss, gap @ total @ gap, rtol=1e-7)
 
 
 def assert_table(model: Any, level: float) -> None:

@@ -37,8 +37,8 @@ def data() -> tuple[FloatArray, FloatArray, FloatArray]:
     draw = np.random.default_rng(20)
     X = draw.integers(-9, 10, size=(ROWS, 3)).astype(np.float64)
     Y = X @ [[1.0, -1.0], [2.0, 0.5], [0.0, 0.25]] + draw.normal(size=(ROWS, 2)) + [3.0, -5.0]
-    # In a middle tile, in the last rows, at the very end: wherever ranges may be forgotten.
-    Y[9_000, 0], Y[19_990, 0], Y[-1, 1], Y[0, 1] = 500.0, -400.0, 300.0, -200.0
+    # Inside whole tiles, among the last rows, at the very end: wherever ranges may be forgotten.
+    Y[9_000, 0], Y[4_000, 0], Y[-1, 1], Y[19_990, 1] = 500.0, -400.0, 300.0, -200.0
     weights = draw.exponential(size=ROWS)
     weights[5:8] = 0.0
     return X, Y, weights
@@ -162,7 +162,15 @@ def test_rows_that_count_once(kind: str, tmp_path: Path) -> None:
         "table": table(), "Parquet": str(tmp_path / "a.parquet"), "CSV": str(tmp_path / "a.csv")
     }  # fmt: skip
     source = array_source(arrays[kind], Y) if kind in arrays else opened(tables[kind], weights=None)
-    assert_exact(fitted(source).model, plain)
+    fit = fitted(source)
+    assert_exact(fit.model, plain)
+    assert fit.gathered is not None
+    assert fit.gathered.target_range.tolist() == [[-400.0, -200.0], [500.0, 300.0]]
+    # Partitions that begin inside a block, at a row that is no multiple of a tile.
+    halves = fitted(source, "average", n_partitions=2)
+    for number, rows in enumerate((slice(0, 10_000), slice(10_000, ROWS))):
+        got = np.r_[halves.model.partition_intercepts[number, 0], halves.model.partition_coefficients[number, :, 0]]
+        np.testing.assert_allclose(got, judged(X[rows], Y[rows, 0]).coefficients, rtol=1e-9)
 
 
 def test_columns_of_several_types_and_encoded_ones() -> None:
