@@ -124,3 +124,20 @@ def test_forty_segments_and_rows_at_every_border(layout: str, threads: int) -> N
     assert gathered.row_counts == tuple(np.bincount(part).tolist())
     target = X[:, 0] * 2 + 1
     assert gathered.target_range.tolist() == [[target.min()], [target.max()]]
+
+
+@pytest.mark.parametrize("layout", ["order", "shuffle"])
+@pytest.mark.parametrize("kind", ["gaussian", "triangular"])
+def test_borders_of_blocks_are_not_borders_of_segments(kind: str, layout: str) -> None:
+    """The same bits for blocks that end at segments, before and behind them: a row is in the segment of its number."""
+    draw = np.random.default_rng(5)
+    X = draw.normal(size=(1_000, 2))
+    source = array_source(X, X.sum(axis=1) + draw.normal(size=1_000), draw.uniform(0.1, 2.0, 1_000))
+    partitioning = order_partitions(1_000, 3, "spread")
+    if layout == "shuffle":
+        partitioning = Partitioning(("0", "1", "2"), shuffle_seed=8)
+    specification = SketchSpecification(kind, 5, 11) if kind == "gaussian" else SketchSpecification(kind)
+    request = SummaryRequest(specification, partitioning, True, segment_rows=50)
+    found = [gather(source, request, LocalEngine(1, block_rows=rows)).summaries for rows in (50, 49, 51, 1_000, 7)]
+    for other in found[1:]:
+        assert other == found[0]

@@ -56,7 +56,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "remainder": {"remainder": "drop", "n_partitions": 7},
     "one column": {"features": ["b"]},
 }  # fmt: skip
-METHODS = {
+METHODS: dict[str, dict[str, Any]] = {
     "exact": {"method": "exact"},
     "average": {"method": "average"},
     "inverse variance": {"method": "average", "averaging": "inverse_variance"},

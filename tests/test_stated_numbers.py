@@ -79,7 +79,7 @@ def test_numbers_of_averaged_sketches_of_partitions(intercept: bool, averaging: 
         shares = (1 / variances) / np.sum(1 / variances)
         assert shares.max() > 1.5 * shares.min()
     fits = np.array([one.solution for one in parts])
-    found = model.model_
+    found: Any = model.model_
     np.testing.assert_allclose(found.column_coefficients[:, 0], shares @ fits, rtol=1e-9)
     certificate, inference = found.certificate, found.inferences[0]
     np.testing.assert_allclose(certificate.divergence, shares**2 @ traces, rtol=1e-9)
@@ -114,7 +114,8 @@ def test_weights_of_an_average_of_exact_fits() -> None:
     traces = np.array([np.trace(total @ one.inverse) for one in judges])
     shares = (1 / traces) / np.sum(1 / traces)
     assert shares.max() > 2 * shares.min()
-    model = SketchedRegression("average", n_partitions=K, averaging="inverse_variance").fit(X, y, weights).model_
+    fit = SketchedRegression("average", n_partitions=K, averaging="inverse_variance").fit(X, y, weights)
+    model: Any = fit.model_
     fits = np.array([one.coefficients for one in judges])
     np.testing.assert_allclose(model.column_coefficients[:, 0], shares @ fits, rtol=1e-9)
     np.testing.assert_allclose(model.certificate.divergence, shares**2 @ traces, rtol=1e-9)
@@ -153,7 +154,7 @@ def test_numbers_of_averaged_sketches_of_the_whole(intercept: bool) -> None:
     d = parts[0].columns
     loss = float(np.mean([one.loss for one in parts])) * M / (M - d)
     excess = loss * d / (M - d - 1) / K
-    found = model.model_
+    found: Any = model.model_
     np.testing.assert_allclose(found.column_coefficients[:, 0], np.mean([one.solution for one in parts], axis=0))
     certificate, inference = found.certificate, found.inferences[0]
     np.testing.assert_allclose(certificate.minimal_loss, loss, rtol=1e-9)
@@ -163,7 +164,7 @@ def test_numbers_of_averaged_sketches_of_the_whole(intercept: bool) -> None:
     assert certificate.kind == "estimated"
     np.testing.assert_allclose(inference.noise_variance, loss / (ROWS - d), rtol=1e-9)
     assert inference.degrees_of_freedom == K * (M - d)
-    pooled = np.linalg.inv(sum(one.gram for one in parts)) * (K * M - d - 1) / M  # type: ignore[call-overload]
+    pooled = np.linalg.inv(sum(one.gram for one in parts)) * (K * M - d - 1) / M
     sketching = sum(one.inverse for one in parts) * (ROWS - d) / (K**2 * M)
     errors = np.sqrt(loss / (ROWS - d) * np.diagonal(pooled + sketching))
     np.testing.assert_allclose(inference.standard_errors, errors, rtol=1e-9)
@@ -211,6 +212,8 @@ def test_ridge_of_partitions_shares_the_penalty_by_weight(weighted: bool, interc
     ], axis=0)  # fmt: skip
     np.testing.assert_allclose(model.model_.column_coefficients[:, 0], expected, rtol=1e-8)
     assert [summary.weight_sum for summary in model.summaries_] == pytest.approx(sums)
+    ranges = [(summary.parts[0].start, summary.parts[0].stop) for summary in model.summaries_]
+    assert ranges == [(150 * number, 150 * (number + 1)) for number in range(K)]
 
 
 def pieces() -> list[tuple[int, int, bool]]:
@@ -230,12 +233,16 @@ def test_exact_ridge_of_grown_batches(weighted: bool, intercept: bool) -> None:
     expected = judged(X, y, given, intercept, 40.0)
     np.testing.assert_allclose(model.model_.column_coefficients[:, 0], expected.coefficients, rtol=1e-8)
     record = model.model_.record
-    assert (record.row_count, record.weight_sum) == (ROWS, pytest.approx(expected.weight_sum))
+    assert record.row_count == ROWS
+    assert record.weight_sum == pytest.approx(expected.weight_sum)
+    (part,) = model.summaries_[0].parts
+    assert (part.start, part.stop) == (0, ROWS)
     plain = SketchedRegression("exact", fit_intercept=intercept)
     for start, stop, _ in pieces():
         plain.partial_fit(X[start:stop], y[start:stop], None if given is None else given[start:stop])
     expected = judged(X, y, given, intercept)
-    np.testing.assert_allclose(plain.model_.inferences[0].standard_errors, expected.standard_errors, rtol=1e-8)
+    inference: Any = plain.model_.inferences[0]
+    np.testing.assert_allclose(inference.standard_errors, expected.standard_errors, rtol=1e-8)
     assert plain.model_.certificate.minimal_loss == pytest.approx(expected.loss, rel=1e-8)
 
 
@@ -311,9 +318,9 @@ def test_condition_and_rank_are_those_of_columns_of_norm_one() -> None:
 
 def test_a_constant_target_is_noticed_and_a_target_that_only_begins_constant_is_not() -> None:
     X, y, _ = problem()
-    late = np.full(ROWS, 2.0)
-    late[-1] = 2.5
-    for target, constant in ((np.full(ROWS, 2.0), True), (late, False), (y, False)):
+    late, early = np.full(ROWS, 2.0), np.full(ROWS, 2.0)
+    late[-1], early[0] = 2.5, 1.5
+    for target, constant in ((np.full(ROWS, 2.0), True), (late, False), (early, False), (y, False)):
         record = quiet("exact")(X, target).model_.record
         assert any("constant" in sentence for sentence in record.warnings) == constant
         grown = SketchedRegression("exact")

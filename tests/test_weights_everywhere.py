@@ -255,7 +255,8 @@ def test_partitions_of_weighted_rows(kind: str, partition_by: str, tmp_path: Pat
         source = KINDS[kind](tmp_path)
     fit = fitted(source, "average", n_partitions=3, partition_by="part" if partition_by == "label" else partition_by)
     judges = [judged(X[part == i], Y[part == i, 0], weights[part == i]) for i in range(3)]
-    model, whole = fit.model, judge(0)
+    model: Any = fit.model
+    whole = judge(0)
     for number, one in enumerate(judges):
         got = np.r_[model.partition_intercepts[number, 0], model.partition_coefficients[number, :, 0]]
         np.testing.assert_allclose(got, one.coefficients, rtol=1e-9)
@@ -276,7 +277,7 @@ def test_partitions_of_weighted_rows(kind: str, partition_by: str, tmp_path: Pat
     np.testing.assert_allclose(certificate.noise_variance, noise, rtol=1e-9)
     np.testing.assert_allclose(inference.noise_variance, noise, rtol=1e-9)
     assert inference.degrees_of_freedom == freedom
-    errors = np.sqrt(noise * np.diagonal(sum(one.inverse for one in judges)) / 9)  # type: ignore[arg-type]
+    errors = np.sqrt(noise * np.diagonal(sum(one.inverse for one in judges)) / 9)
     np.testing.assert_allclose(inference.standard_errors, errors, rtol=1e-9)
     fits = np.array([one.coefficients for one in judges])
     np.testing.assert_allclose(inference.spread_standard_errors, fits.std(axis=0, ddof=1) / np.sqrt(3), rtol=1e-7)

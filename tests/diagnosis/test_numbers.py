@@ -113,7 +113,7 @@ def test_shuffling_is_not_advised_where_one_row_decides() -> None:
     X = draw.normal(size=(2_000, 3))
     X[17, 0] = 800.0
     y = X.sum(axis=1) + draw.normal(size=len(X))
-    found = [ps.diagnose(np.column_stack([X, y]), "x3", n_partitions=8, seed=seed) for seed in range(6)]
+    found: list[Any] = [ps.diagnose(np.column_stack([X, y]), "x3", n_partitions=8, seed=seed) for seed in range(6)]
     lower = [one for one in found if one.shuffled_divergence_ratio < one.divergence_ratio]
     assert lower, "some shuffle makes it a little smaller"
     for one in found:

@@ -40,7 +40,7 @@ def test_exact_is_taken_up_to_a_tenth_more_time(seconds: float, taken: str) -> N
 
 
 def test_without_a_loss_that_is_welcome_exact_is_taken_however_long_it_takes() -> None:
-    for limits in (Limits(), Limits(seconds=1000.0), Limits(memory="1 GB")):
+    for limits in (Limits(), Limits(seconds=1000.0), Limits(memory=1e9)):
         chosen, _ = choose([candidate("exact", 500.0), candidate("stack", 1.0, 0.01)], limits)
         assert chosen is not None
         assert chosen.method == "exact"
@@ -153,3 +153,13 @@ def test_what_is_chosen_is_what_is_asked_of_the_fit() -> None:
     assert (made.method, made.sketch, made.sketch_size, made.limits) == ("stack", "gaussian", 50, None)
     made = options_from(candidate("exact", 1.0), options)
     assert (made.method, made.sketch, made.sketch_size) == ("exact", "srht", 70)
+
+
+def test_curves_go_as_far_as_the_rows() -> None:
+    """1,000 rows and sketches of 100: ten partitions at most, so that powers of two end at eight."""
+    plan = make_plan(survey_of_sizes(1_000, 20), None, None, 100, calibration=MACHINE)
+    assert {curve.method: [k for k, _ in curve.points] for curve in plan.curves} == {
+        method: [1, 2, 4, 8] for method in ("partition", "whole", "stack", "average")
+    }
+    plan = make_plan(survey_of_sizes(10**8, 20), None, None, 100, calibration=MACHINE)
+    assert {max(k for k, _ in curve.points) for curve in plan.curves} == {64}

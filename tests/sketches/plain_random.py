@@ -70,7 +70,8 @@ def gaussian(size: int, seed: int, stream: int, rows: list[int]) -> FloatArray:
 
 def hadamard_rows(seed: int, stream: int, size: int, padded: int) -> list[int]:
     """Rows of the Hadamard matrix that are kept: drawn until there are enough different ones."""
-    key, kept, draw = key_of(seed, "srht"), [], 0
+    key, draw = key_of(seed, "srht"), 0
+    kept: list[int] = []
     while len(kept) < size:
         row = long_word(key, stream, 2**62 + draw) % padded
         kept += [row] if row not in kept else []
@@ -132,4 +133,4 @@ def leverage_sample(size: int, seed: int, stream: int, features: FloatArray, dir
     uniform = np.array([((long_word(key, stream, row) >> 11) + 0.5) / 2**53 for row in range(rows)])
     order = np.argsort(-scores / uniform, kind="stable")
     kept, threshold = order[:size], (scores / uniform)[order[size]]
-    return np.eye(rows)[kept] * np.sqrt(np.maximum(1.0, threshold / scores[kept]))[:, None]
+    return np.asarray(np.eye(rows)[kept] * np.sqrt(np.maximum(1.0, threshold / scores[kept]))[:, None])
