@@ -110,6 +110,9 @@ def test_all_rows_say_what_averages_lose() -> None:
     assert found["partition"].value == pytest.approx((sketching + averaging) / loss)
     assert found["whole"].value == pytest.approx(4 / (30 - 4 - 1) / 3)
     assert {one.kind for one in found.values()} == {"exact"}
+    assert expected_excess(survey, "stack", "gaussian", 30, 3).kind == "approximate"
+    assert expected_excess(survey, "stack", "gaussian", 30, 1).kind == "exact"
+    assert expected_excess(survey, "whole", "srht", 30, 3).kind == "approximate"
 
 
 def test_a_plan_has_the_partitions_that_the_fit_will_have(tmp_path: Path) -> None:
