@@ -6,7 +6,7 @@ STAMPS := $(VENV)/.stamps
 LOWEST := .venv-lowest
 WHEEL := .venv-wheel
 
-.PHONY: quickstart setup test test-quick check format docs lowest lowest-clusters dist test-wheel bench bench-quick clean
+.PHONY: quickstart setup test mutants test-quick check format docs lowest lowest-clusters dist test-wheel bench bench-quick clean
 
 $(BIN)/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'partsketch needs Python 3.11 or newer: make PYTHON=/path/to/python3.11')"
@@ -39,10 +39,15 @@ test: $(STAMPS)/dev
 test-quick: $(STAMPS)/dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
+# Small faults put into the program one by one: which of them do the tests not see? Half an hour on two cores.
+mutants: $(STAMPS)/dev
+	$(BIN)/python -m tests.mutants
+
 check: $(STAMPS)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.mutants --check
 
 format: $(STAMPS)/dev
 	$(BIN)/ruff check --fix .

@@ -184,3 +184,15 @@ def test_batches_go_on_with_what_auto_chose(monkeypatch: pytest.MonkeyPatch) -> 
 def test_limits_cannot_be_kept_by_batches() -> None:
     with pytest.raises(InputError, match="name a method for partial_fit"):
         SketchedRegression(limits={"seconds": 9}).partial_fit(*problem(100))
+
+
+def test_a_batch_has_two_rows_more_than_columns_or_is_refused() -> None:
+    """Four features and an intercept: seven rows make a partition, six do not; a ridge penalty makes do with any."""
+    X, y = problem(200)
+    model = SketchedRegression("stack", sketch_size=24, random_state=7).partial_fit(X[:100], y[:100])
+    with pytest.raises(InputError, match="This batch has 6 rows, and a partition of its own needs at least 7"):
+        model.partial_fit(X[100:106], y[100:106])
+    model.partial_fit(X[100:107], y[100:107])
+    assert model.model_.record.row_count == 107
+    ridge = SketchedRegression("stack", sketch_size=24, random_state=7, alpha=1.0).partial_fit(X[:100], y[:100])
+    assert ridge.partial_fit(X[100:103], y[100:103]).model_.record.row_count == 103

@@ -134,3 +134,15 @@ def test_partitions_by_column(tmp_path: Path) -> None:
     assert model.feature_names == ("u", "v")
     alone = SketchedRegression("exact").fit(X[site == "north", :2], y[site == "north"])
     np.testing.assert_allclose(model.partition_coefficients[1, :, 0], alone.coef_, rtol=1e-12)
+
+
+def test_the_smallest_file_decides_the_size_of_sketches(tmp_path: Path) -> None:
+    """Three columns to estimate: nineteen rows as a rule, but no more than the smallest partition has."""
+    draw = np.random.default_rng(0)
+    table = pa.table({name: draw.normal(size=235) for name in ("a", "b", "y")})
+    pq.write_table(table.slice(0, 220), tmp_path / "1.parquet")
+    pq.write_table(table.slice(220), tmp_path / "2.parquet")
+    model = ps.fit(str(tmp_path / "*.parquet"), "y", method="stack", partition_by="file", random_state=0)
+    assert model.record.sketch_size == 15
+    model = ps.fit(str(tmp_path / "*.parquet"), "y", method="stack", n_partitions=2, random_state=0)
+    assert model.record.sketch_size == 19

@@ -94,5 +94,11 @@ def test_nodes_come_once() -> None:
     for level, index in ((0, 2), (0, 3), (1, 1)):
         with pytest.raises(ValueError, match="came twice"):
             fold.push(level, index, "again")
+    # Also after what never came was counted as empty, which lifts nodes above all that were there before.
+    settled = fold_of([1, 6])
+    settled.settle(lambda level, index: True)
+    for level, index in ((0, 1), (0, 0), (2, 1)):
+        with pytest.raises(ValueError, match="came twice"):
+            settled.push(level, index, "again")
     assert TreeFold(join).result() is None
     assert TreeFold(join).nodes() == []

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partsketch import LocalEngine
-from partsketch.engines.bundles import bundle_tasks, run_bundle, shrinking_bundles
+from partsketch import InputError, LocalEngine
+from partsketch.engines.bundles import Bundle, bundle_tasks, merge_bundles, portable, run_bundle, shrinking_bundles
 from partsketch.fitting import fit_source
 from partsketch.gathering import make_tasks
 from partsketch.partitions import single_partition
@@ -106,3 +106,27 @@ def test_tasks_with_a_gap_between_them_are_not_joined() -> None:
     assert bundle.result.rows_seen == 2 * SEGMENT_ROWS
     assert source.asked == [(task.start, task.stop) for task in (tasks[0], tasks[2])]
     assert np.isfinite(bundle.result.pieces[0].matrices[0]).all()
+
+
+def test_merged_bundles_keep_what_failed() -> None:
+    first, second = ValueError("one"), ValueError("two")
+    nothing = TaskResult((), 1, 2)
+    merged = merge_bundles("gaussian", [Bundle((0, 1), nothing, ((2, first),)), Bundle((), None, ((3, second),))])
+    assert (merged.done, merged.failed) == ((0, 1), ((2, first), (3, second)))
+    assert merged.result is not None
+    assert (merged.result.dropped, merged.result.rows_seen) == (1, 2)
+    assert merge_bundles("gaussian", [Bundle((), None, ((3, second),))]).result is None
+
+
+class UnportableError(InputError):
+    """An error that pickling cannot bring back: its constructor wants more than it keeps."""
+
+    def __init__(self, column: str, row: int) -> None:
+        super().__init__(f"column {column}, row {row}")
+
+
+def test_errors_of_users_stay_errors_of_users_on_their_journey() -> None:
+    kept = portable(UnportableError("a", 3))
+    assert type(kept) is InputError
+    assert str(kept) == "column a, row 3"
+    assert isinstance(portable(ValueError("x")), ValueError)

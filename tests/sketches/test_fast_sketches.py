@@ -183,3 +183,12 @@ def test_same_rows_far_away_and_negative_cases() -> None:
         SketchSpecification("count_sketch", 5, 1, 2)
     assert SketchSpecification("sparse_sign", 5, 1).sparsity == 5
     assert SketchSpecification("sparse_sign", 50, 1).sparsity == 8
+
+
+def test_count_sketches_warn_below_the_known_bound_and_not_at_it() -> None:
+    sketch = get_sketch("count_sketch")
+    for columns in (2, 6, 30):
+        bound = columns * (columns + 1)
+        assert sketch.size_warnings(bound, columns) == ()
+        assert str(bound) in sketch.size_warnings(bound - 1, columns)[0]
+    assert [sketch.default_size(columns)[0] for columns in (2, 6, 19, 30)] == [18, 42, 380, 600]

@@ -74,6 +74,10 @@ def test_counting(kind: str, folder: Path) -> None:
         assert stops[-1] == ROWS
     assert all(0 <= boundary < ROWS for boundary in counted.boundaries)
     np.testing.assert_array_equal(delivered(counted, 50, 60, 3), EXPECTED[50:60])
+    # At the borders of files, which are passed over once their rows are counted.
+    for border in {ROWS, *(part.stop or 0 for part in counted.files)}:
+        for start in (border - 1, border):
+            np.testing.assert_array_equal(delivered(counted, start, start + 1), EXPECTED[start : start + 1])
 
 
 @pytest.mark.parametrize("kind", ["npy", "npy files", "parquet files", "csv", "csv files", "feather", "URI"])

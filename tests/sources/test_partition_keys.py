@@ -1,0 +1,124 @@
+"""Values of a partition column: numbers, texts and missing ones, in every kind of storage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from scipy import sparse
+
+from partsketch import InputError, SketchedRegression
+from partsketch.sources import Source, open_source
+from partsketch.sources.levels import PartitionColumn, distinct_keys, sorted_keys
+from partsketch.sources.values import as_texts, distinct_texts
+
+KEYS = [3.0, float("nan"), 1.0, 3.0, 10.0, float("nan"), 1.0, 10.0]
+ROWS = len(KEYS)
+
+
+def table() -> pa.Table:
+    return pa.table({"a": np.arange(ROWS, dtype=float), "key": KEYS, "y": np.arange(ROWS, dtype=float) * 2})
+
+
+def stored(kind: str, folder: Path) -> Any:
+    if kind == "parquet":
+        pq.write_table(table(), folder / "a.parquet")
+        return str(folder / "a.parquet")
+    if kind == "csv":
+        pyarrow.csv.write_csv(table(), folder / "a.csv")
+        return str(folder / "a.csv")
+    nulls = pa.array([None if np.isnan(key) else key for key in KEYS])
+    return {
+        "table": table(),
+        "nulls": table().set_column(1, "key", nulls),
+        "pandas": table().to_pandas(),
+        "polars": pl.DataFrame(table().to_pandas()),
+        "array": np.column_stack([table()[name].to_numpy() for name in ("a", "key", "y")]),
+        "sparse": sparse.csr_array(np.column_stack([table()[name].to_numpy() for name in ("a", "key", "y")])),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["table", "nulls", "pandas", "polars", "array", "sparse", "parquet", "csv"])
+def test_not_a_number_is_no_partition(kind: str, tmp_path: Path) -> None:
+    """It is a missing value: an error that names its row, or a row that is dropped."""
+    positional = kind in ("array", "sparse")
+    names: dict[str, Any] = {
+        "target": "x2" if positional else "y",
+        "features": ["x0" if positional else "a"],
+        "partition_column": "x1" if positional else "key",
+    }
+    with pytest.raises(InputError, match="missing value in row 1"):
+        for _ in open_source(stored(kind, tmp_path), **names).read():
+            pass
+    source = open_source(stored(kind, tmp_path), **names, missing="drop")
+    assert source.partition_values == ("1", "3", "10")
+    assert_dropped(source, 65536)
+    # Blocks of three rows: what belongs to later rows is not that of the first.
+    assert_dropped(source, 3)
+
+
+def assert_dropped(source: Source, block_rows: int) -> None:
+    blocks = list(source.read(0, None, block_rows))
+    labels = np.concatenate([block.labels for block in blocks if block.labels is not None])
+    numbers = np.concatenate([block.row_numbers for block in blocks])
+    assert labels.tolist() == [1, 0, 1, 2, 0, 2]
+    assert numbers.tolist() == [0, 2, 3, 4, 6, 7]
+    assert sum(block.dropped for block in blocks) == 2
+
+
+def test_keys_that_are_not_there_are_not_among_the_values() -> None:
+    values = np.array([2.0, np.nan, 1.0])
+    assert distinct_keys(values, None) == {1.0, 2.0}
+    assert distinct_keys(values, np.array([True, True, False])) == {2.0}
+    labels, missing = PartitionColumn("key", (1.0, 2.0)).labels(values)
+    assert missing is not None
+    assert missing.tolist() == [False, True, False]
+    assert labels[[0, 2]].tolist() == [1, 0]
+    assert sorted_keys({"10", "9", "1"}) == ("1", "9", "10")
+    assert sorted_keys({"b", "10", "9"}) == ("10", "9", "b")
+    assert sorted_keys({"nan", "2", "10"}) == ("10", "2", "nan")
+
+
+def test_large_whole_numbers_are_not_confused() -> None:
+    """2⁶³ + 1 and 2⁶³ are one double, and two partitions."""
+    big = np.array([2**63 + 1, 2**63, 2**63 + 1, 5], dtype=np.uint64)
+    keys = sorted_keys(distinct_keys(big, None))
+    assert keys == (5, 2**63, 2**63 + 1)
+    labels, missing = PartitionColumn("key", keys).labels(big)
+    assert labels.tolist() == [2, 1, 2, 0]
+    assert missing is None
+    array = np.column_stack([np.arange(4), [2**62 + 1, 2**62, 2**62 + 1, 5], np.arange(4)])
+    source = open_source(array, target="x2", features=["x0"], partition_column="x1")
+    (block,) = source.read()
+    assert block.labels is not None
+    assert block.labels.tolist() == [2, 1, 2, 0]
+    with pytest.raises(InputError, match="'7' that was not there"):
+        PartitionColumn("key", (5, 6)).labels(np.array([5, 7]))
+    with pytest.raises(InputError, match="'4' that was not there"):
+        PartitionColumn("key", (5, 6)).labels(np.array([4, 6]))
+
+
+def test_missing_among_the_categories_of_a_column() -> None:
+    """A dictionary may hold a null itself: rows that point to it have no value, whatever their code."""
+    column = pa.DictionaryArray.from_arrays(pa.array([1, 0, 2, None]), pa.array(["a", None, "b"]))
+    codes, texts = as_texts(column)
+    assert [texts[code] if code >= 0 else None for code in codes.tolist()] == [None, "a", "b", None]
+    assert distinct_texts(column, None) == {"a", "b"}
+
+
+def test_an_estimator_names_the_row_of_a_missing_partition() -> None:
+    frame = pd.DataFrame({"a": np.arange(40.0), "site": ["n", "s"] * 20})
+    frame.loc[23, "site"] = None
+    with pytest.raises(InputError, match="row 23"):
+        SketchedRegression("average", partition_by="site").fit(frame, np.arange(40.0))
+    numbers = pd.DataFrame({"a": np.arange(40.0), "site": [1.0, 2.0] * 20})
+    numbers.loc[31, "site"] = np.nan
+    with pytest.raises(InputError, match="row 31"):
+        SketchedRegression("average", partition_by="site").fit(numbers, np.arange(40.0))
