@@ -42,7 +42,7 @@ def checked_certificate(certificate: Certificate, target_square: float) -> Certi
         scaled = {name: None if value is None else float(value * target_square) for name, value in values.items()}
     known = [*scaled.values(), certificate.relative_excess_loss, certificate.divergence]
     if all(value is None or np.isfinite(value) for value in known):
-        return certificate if target_square == 1.0 else replace(certificate, **scaled)  # type: ignore[arg-type]
+        return certificate if target_square == 1.0 else replace(certificate, **scaled)
     reason = "the sizes of the partitions' columns, or of the target, differ by more than a double holds"
     return replace(
         certificate,

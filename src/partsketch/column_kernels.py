@@ -219,7 +219,7 @@ def copy_transposed(rows: NDArray[np.generic], out: FloatArray) -> None:
 
 def values_at(address: int, count: int) -> FloatArray:
     """Return the doubles at an address, where they lie."""
-    return np.frombuffer((ctypes.c_double * count).from_address(address), dtype=np.float64)
+    return np.asarray(np.ctypeslib.as_array((ctypes.c_double * count).from_address(address)))
 
 
 def column_addresses(columns: FloatArray) -> IntArray:

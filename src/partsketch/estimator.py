@@ -357,7 +357,16 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         partition_column = None if partition_by in RESERVED_PARTITIONS else partition_by
         _, X = split_partition_column(X, partition_column, required=False)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
-        return np.asarray(X @ self.coef_.T + self.intercept_)
+        centre = self.model_.centre
+        if not centre.any():
+            return np.asarray(X @ self.coef_.T + self.intercept_)
+        # Around the centre, block by block: differences of huge numbers have no digits left.
+        parts = []
+        for start in range(0, X.shape[0], _PREDICTED_ROWS):
+            block = X[start : start + _PREDICTED_ROWS]
+            parts.append(self.model_.predicted((block.toarray() if hasattr(block, "toarray") else np.asarray(block)).T))
+        predictions = np.concatenate(parts)
+        return predictions[:, 0] if self.coef_.ndim == 1 else predictions
 
     def conf_int(self, level: float = 0.95, kind: str = "model") -> NDArray[np.float64]:
         """Return confidence intervals for the true coefficients, the intercept first.

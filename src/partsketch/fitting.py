@@ -126,7 +126,8 @@ def finish_fit(
         features, source.target_names, int(options.fit_intercept), float(options.alpha), options.averaging
     )
     if refined is not None:
-        combination, standard = combine_solution(refined.solution), ()
+        standard: tuple[Summary, ...] = ()
+        combination = combine_solution(refined.solution)
     else:
         coordinates, standard = standardise(
             gathered.summaries, features, source.target_names, int(options.fit_intercept)

@@ -305,7 +305,7 @@ def _summaries(
                     row_count=whole.row_count,
                     weight_sum=whole.weight_sum,
                     low=low,
-                    centre=whole.centre,
+                    centre=np.empty(0) if whole.centre is None else whole.centre,
                 )
             )
     return tuple(summaries)

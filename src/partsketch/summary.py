@@ -56,13 +56,13 @@ class Summary:
     weight_sum: float
     about: About = field(default_factory=About)
     low: FloatArray | None = None
-    centre: FloatArray = field(default=None)  # type: ignore[assignment]
+    centre: FloatArray = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
         matrix = _frozen(self.matrix)
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "low", None if self.low is None or not np.any(self.low) else _frozen(self.low))
-        object.__setattr__(self, "centre", _frozen(np.zeros(len(self.columns)) if self.centre is None else self.centre))
+        object.__setattr__(self, "centre", _frozen(self.centre if len(self.centre) else np.zeros(len(self.columns))))
         if matrix.ndim != 2 or matrix.shape[1] != len(self.columns):
             raise InputError(f"A summary of {len(self.columns)} columns cannot hold a matrix of shape {matrix.shape}.")
         if len(set(self.columns)) != len(self.columns):

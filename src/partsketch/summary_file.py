@@ -129,12 +129,12 @@ def _read_rest(stream: BinaryIO, size: int, prefix: bytes, header_bytes: int, ma
         filled += count
     if stream.read(_DIGEST_BYTES + 1) != digest.digest():
         raise HeaderError("its contents do not match its checksum")
-    _check_numbers(matrix)
+    _check_numbers(list(matrix))
     parts, about = contents(values)
     return Summary(
         matrix=matrix[0],
         low=matrix[1] if matrices == 2 else None,
-        centre=np.array(values["centre"], dtype=np.float64) if matrices == 2 else None,  # type: ignore[arg-type]
+        centre=np.array(values.get("centre", ()), dtype=np.float64),
         columns=tuple(values["columns"]),
         kind=values["kind"],
         parts=parts,
