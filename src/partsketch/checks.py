@@ -47,7 +47,7 @@ def checked_certificate(certificate: Certificate, target_square: float) -> Certi
     return replace(
         certificate,
         kind="unavailable",
-        **dict.fromkeys((*names, "relative_excess_loss", "divergence")),  # type: ignore[arg-type]
+        **dict.fromkeys((*names, "relative_excess_loss", "divergence")),
         heterogeneity=None,
         reason=reason,
         sentence=f"What the fit loses is not known: {reason}; divide columns by constants, or fit exactly.",

@@ -36,6 +36,9 @@ def _takes_batches(estimator: SketchedRegression) -> bool:
     return True
 
 
+#: Rows that are predicted at a time where columns are measured from a centre.
+_PREDICTED_ROWS = 65536
+
 #: Why batches are fitted exactly when no method is named.
 _WHY_EXACT_BATCHES = "method='auto' chose exact. Its factor keeps everything, so it can go on with any batch."
 

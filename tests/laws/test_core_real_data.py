@@ -119,7 +119,7 @@ def test_covertype() -> None:
     """Two groups of indicators, one of them never 1: rank 52 of 54 columns alone, 52 of 55 with an intercept."""
     cover = stored_data("cover")
     X, y = cover.X, cover.y
-    (never,) = np.flatnonzero(np.ptp(X, axis=0) == 0)
+    never = int(np.flatnonzero(np.ptp(X, axis=0) == 0)[0])
     model = fitted("exact", X, y)
     assert model.rank_ == 52
     assert len(model.model_.record.aliased) == 3
