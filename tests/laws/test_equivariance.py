@@ -185,7 +185,7 @@ def test_other_methods(method: str, data: st.DataObject) -> None:
     partition_by = data.draw(st.sampled_from(["order", "shuffle", "column"]), label="partition_by")
     options: dict[str, Any] = {"method": method, "n_partitions": k, "random_state": 3, "fit_intercept": intercept}
     if method != "average":
-        options["sketch"] = data.draw(st.sampled_from(SKETCHES), label="sketch")
+        options |= {"sketch": data.draw(st.sampled_from(SKETCHES), label="sketch"), "sketch_size": 40}
     labels = np.arange(rows) % k if partition_by == "column" and method != "whole" else None
     if partition_by == "shuffle" and method != "whole" and per_partition >= 60:
         options["partition_by"] = "shuffle"
