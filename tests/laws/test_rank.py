@@ -127,5 +127,6 @@ def test_standard_errors_are_finite_where_they_are_stated() -> None:
     assert np.isfinite(errors).all()
     # An aliased pair shares a coefficient, and its standard error: that of the column alone, halved.
     alone = ps.SketchedRegression("exact").fit(a[:, None], y).model_.inferences[0].standard_errors
-    np.testing.assert_allclose(errors[1:3], alone[1] / 2, rtol=1e-8)
+    assert alone is not None
+    np.testing.assert_allclose(errors[1:3], float(alone[1]) / 2, rtol=1e-8)
     assert errors[3] == 0
