@@ -136,6 +136,25 @@ def _assert_same(
         theirs = float(after.coefficients[position, 0]) * np.ldexp(back, change.units[number])
         size = spread(table.features[:, number]) if intercept else float(np.abs(table.features[:, number]).max())
         assert abs(theirs - mine) * size <= close * unit, f"coefficient of column {number}: {theirs} for {mine}"
+    _assert_same_certainty(before, after, change)
+
+
+def _assert_same_certainty(before: ps.Model, after: ps.Model, change: Change) -> None:
+    """Compare what two fits say of their own errors; these need fewer digits than the fits themselves."""
+    assert after.certificate.kind == before.certificate.kind
+    mine, theirs = (model.certificate.relative_excess_loss for model in (before, after))
+    # A perfect fit has an excess over nothing.
+    perfect = (before.certificate.minimal_loss or 0.0) < 1e-18 * before.record.row_count
+    assert perfect or theirs == pytest.approx(mine, rel=1e-5, abs=1e-9)
+    here, there = (model.inferences[0].standard_errors for model in (before, after))
+    assert (here is None) == (there is None)
+    if here is None or there is None or perfect:
+        return
+    intercept = int(before.record.options["fit_intercept"])
+    for position, number in enumerate(change.order):
+        wanted = float(here[intercept + number])
+        found = float(there[intercept + position]) * np.ldexp(1.0, change.units[number] - change.target_unit)
+        assert found == pytest.approx(wanted, rel=1e-5, abs=1e-300), f"standard error of column {number}"
 
 
 @law
