@@ -7,6 +7,7 @@ unit are exact in float64: two such tables say the same, and fits to them must t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -44,6 +45,10 @@ class Table:
         )
         target = f"target + {self.target_shift}, times 2^{self.target_unit}"
         return f"{len(self.target)} rows from seed {self.seed}: [{columns}], {target}"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # Hypothesis would print every number.
+        printer.text(repr(self))
 
     @property
     def features(self) -> FloatArray:

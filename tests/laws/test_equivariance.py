@@ -81,9 +81,12 @@ def _reach(table: Table, weights: FloatArray | None, intercept: bool) -> FloatAr
 
 def _unit(y: FloatArray, intercept: bool) -> float:
     """Return what predictions are measured by: the target's spread; without an intercept its size."""
+    return (spread(y) if intercept else 0.0) or _size(y) or 1.0
+
+
+def _size(y: FloatArray) -> float:
     largest = float(np.abs(y).max())
-    size = largest * float(np.sqrt(np.mean((y / largest) ** 2))) if largest else 0.0
-    return (spread(y) if intercept else size) or largest or 1.0
+    return largest * float(np.sqrt(np.mean((y / largest) ** 2))) if largest else 0.0
 
 
 def _assert_judged(
@@ -108,7 +111,7 @@ def _assert_judged(
     assert stated is not None
     # Residuals are differences of numbers as large as the target, or as the terms of a nearly dependent sum.
     total = float(len(table.target) if weights is None else np.sum(weights))
-    rounding = ROUNDING * condition * unit * np.sqrt(total)
+    rounding = (ROUNDING * condition * unit + 4 * np.spacing(np.abs(table.y).max())) * np.sqrt(total)
     assert abs(np.sqrt(stated) - np.sqrt(least)) <= 5e-10 * np.sqrt(least) + rounding
 
 
@@ -136,6 +139,25 @@ def _assert_same(
         theirs = float(after.coefficients[position, 0]) * np.ldexp(back, change.units[number])
         size = spread(table.features[:, number]) if intercept else float(np.abs(table.features[:, number]).max())
         assert abs(theirs - mine) * size <= close * unit, f"coefficient of column {number}: {theirs} for {mine}"
+    # A fit that leaves nothing but rounding knows nothing of noise.
+    perfect = (before.certificate.minimal_loss or 0.0) < before.record.weight_sum * (1e-9 * _size(table.y)) ** 2
+    _assert_same_certainty(before, after, change, perfect)
+
+
+def _assert_same_certainty(before: ps.Model, after: ps.Model, change: Change, perfect: bool) -> None:
+    """Compare what two fits say of their own errors; these need fewer digits than the fits themselves."""
+    assert after.certificate.kind == before.certificate.kind
+    mine, theirs = (model.certificate.relative_excess_loss for model in (before, after))
+    assert perfect or theirs == pytest.approx(mine, rel=1e-5, abs=1e-9)
+    here, there = (model.inferences[0].standard_errors for model in (before, after))
+    assert (here is None) == (there is None)
+    if here is None or there is None or perfect:
+        return
+    intercept = int(before.record.options["fit_intercept"])
+    for position, number in enumerate(change.order):
+        wanted = float(here[intercept + number])
+        found = float(there[intercept + position]) * np.ldexp(1.0, change.units[number] - change.target_unit)
+        assert found == pytest.approx(wanted, rel=1e-5, abs=1e-300), f"standard error of column {number}"
 
 
 @law
@@ -185,7 +207,7 @@ def test_other_methods(method: str, data: st.DataObject) -> None:
     partition_by = data.draw(st.sampled_from(["order", "shuffle", "column"]), label="partition_by")
     options: dict[str, Any] = {"method": method, "n_partitions": k, "random_state": 3, "fit_intercept": intercept}
     if method != "average":
-        options["sketch"] = data.draw(st.sampled_from(SKETCHES), label="sketch")
+        options |= {"sketch": data.draw(st.sampled_from(SKETCHES), label="sketch"), "sketch_size": 40}
     labels = np.arange(rows) % k if partition_by == "column" and method != "whole" else None
     if partition_by == "shuffle" and method != "whole" and per_partition >= 60:
         options["partition_by"] = "shuffle"

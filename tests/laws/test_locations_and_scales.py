@@ -193,6 +193,26 @@ class TestEveryWayToAFit:
         np.testing.assert_allclose(away.coefficients, near.coefficients, rtol=1e-9)
 
 
+def test_a_diagnosis_does_not_see_places_and_units() -> None:
+    """Divergences, ranks, influential rows and losses belong to the rows, not to how columns are written."""
+    generator = np.random.default_rng(8)
+    X = np.c_[whole_numbers(4000, 3), generator.integers(0, 2, 4000)]
+    X[:1000, 0] *= 4
+    X[2500, 1] = 5000
+    y = X @ [1.0, 2.0, -3.0, 10.0] + 30 * generator.normal(size=4000)
+    near = ps.diagnose(np.c_[X, y], "x4", n_partitions=4)
+    moved = (X + np.array([2.0**40, -(2.0**33), 0.0, 2.0**20])) * [2.0**100, 1.0, 2.0**-200, 4.0]
+    away = ps.diagnose(np.c_[moved, y], "x4", n_partitions=4)
+    assert away.rank == near.rank == 5
+    assert away.divergence_ratio == pytest.approx(near.divergence_ratio, rel=1e-7)
+    np.testing.assert_allclose(away.divergence_matrix, near.divergence_matrix, rtol=1e-7)
+    assert [row.row for row in away.influential_rows] == [row.row for row in near.influential_rows]
+    assert 2500 in [row.row for row in near.influential_rows]
+    for mine, theirs in zip(away.losses, near.losses, strict=True):
+        assert mine.excess == pytest.approx(theirs.excess, rel=1e-6), mine.method
+    assert len(away.advice) == len(near.advice)
+
+
 class TestScales:
     @pytest.mark.parametrize("power", [-170, -160, -290, 100, 150])
     @pytest.mark.parametrize("method", METHODS)
