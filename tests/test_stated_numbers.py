@@ -15,8 +15,8 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 from partsketch import PartsketchWarning, SketchedRegression
+from tests.by_hand import FloatArray, judged
 from tests.fits import quiet
-from tests.judging import FloatArray, judged
 
 ROWS, K, M = 600, 4, 20
 
