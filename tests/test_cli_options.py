@@ -14,7 +14,7 @@ import pytest
 
 import partsketch as ps
 from partsketch.cli import _run
-from tests.judging import judged
+from tests.by_hand import judged
 
 ROWS = 400
 

@@ -15,7 +15,7 @@ import partsketch as ps
 from partsketch import InputError, PartsketchWarning, Summary
 from partsketch.provenance import About
 from partsketch.sources.encoding import Encoding
-from tests.judging import judged
+from tests.by_hand import judged
 
 ROWS = 120
 

@@ -19,7 +19,7 @@ import pytest
 import partsketch as ps
 from partsketch import InputError, Model, PartsketchWarning
 from partsketch.prediction import write_predictions
-from tests.judging import judged
+from tests.by_hand import judged
 
 ROWS = 240
 LEVELS = {"kind": ("blå", "green", "red"), "size": ("large", "small")}

@@ -25,7 +25,7 @@ from partsketch import LocalEngine
 from partsketch.fitting import Fit, fit_source
 from partsketch.options import FitOptions
 from partsketch.sources import Source, array_source, open_source
-from tests.judging import FloatArray, Judged, assert_exact, design_of, judged
+from tests.by_hand import FloatArray, Judged, assert_exact, design_of, judged
 
 ROWS = 20_000
 FEATURES, TARGETS = ("x0", "x1", "x2"), ("y", "z")

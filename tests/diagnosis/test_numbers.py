@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import partsketch as ps
-from tests.judging import FloatArray
+from tests.by_hand import FloatArray
 from tests.sketches.plain_random import shuffled_partition
 
 SIZES = (300, 300, 90)

@@ -46,7 +46,9 @@ def test_signs_of_the_hadamard_transform() -> None:
     assert srht_signs(61, SEED, STREAM).tolist() == expected
 
 
-@pytest.mark.parametrize(("rows", "size"), [(20, 8), (20, 32), (1, 1), (1000, 3), (70_000, 40)])
+@pytest.mark.parametrize(
+    ("rows", "size"), [(20, 8), (20, 30), (20, 32), (1, 1), (16, 7), (64, 60), (1000, 3), (70_000, 40)]
+)
 def test_rows_of_the_hadamard_matrix(rows: int, size: int) -> None:
     padded = 1
     while padded < rows:

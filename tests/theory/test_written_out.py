@@ -95,3 +95,25 @@ def test_ridge() -> None:
     dimension = float(np.trace(G @ np.linalg.inv(G + 30.0 * np.eye(D))))
     assert effective_dimension(X, 30.0) == pytest.approx(dimension)
     assert sketched_ridge_penalty(30.0, dimension, 12) == pytest.approx(30.0 * (1 - dimension / 12))
+
+
+def test_covariance_of_a_weighted_average_of_sketches() -> None:
+    """Σ w_i² σ̂² [1 + (p_i − d)/(m_i − d − 1)] A_i⁻¹ (m_i − d − 1)/m_i, σ̂² from all sketches."""
+    draw = np.random.default_rng(8)
+    sizes, shares = (12, 16, 20), np.array([0.6, 0.3, 0.1])
+    sketches = [draw.normal(size=(m, p)) @ np.column_stack(part) / np.sqrt(m)
+                for m, p, part in zip(sizes, SIZES, parts(), strict=True)]  # fmt: skip
+    found = theory.partition_covariance(theory.sketch_moments(sketches, SIZES), shares)
+    losses, inverses = [], []
+    for Z, m in zip(sketches, sizes, strict=True):
+        solution = np.linalg.lstsq(Z[:, :D], Z[:, D])[0]
+        losses.append(float(np.sum((Z[:, D] - Z[:, :D] @ solution) ** 2)) * m / (m - D))
+        inverses.append(np.linalg.inv(Z[:, :D].T @ Z[:, :D]) * (m - D - 1) / m)
+    noise = sum(losses) / (sum(SIZES) - 3 * D)
+    expected = sum(
+        share**2 * noise * (1 + (p - D) / (m - D - 1)) * inverse
+        for share, p, m, inverse in zip(shares, SIZES, sizes, inverses, strict=True)
+    )
+    np.testing.assert_allclose(found.matrix, expected, rtol=1e-9)
+    assert found.noise_variance == pytest.approx(noise)
+    assert found.degrees_of_freedom == sum(sizes) - 3 * D
