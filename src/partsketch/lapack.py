@@ -39,16 +39,3 @@ def call(name: str, *arguments: int | FloatArray | ctypes.c_void_p) -> None:
     assert isinstance(failed, ctypes.c_int)
     if failed.value:
         raise ValueError(f"{name} refuses argument {-failed.value}")
-
-
-def joined_triangles(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the upper triangular R with RᵀR = R₁ᵀR₁ + R₂ᵀR₂ for two upper triangles, signs of its rows as they come.
-
-    A third of the work of factoring the stacked triangles as if they were full.
-    """
-    width = first.shape[1]
-    upper, below = np.array(first, order="F"), np.array(second, order="F")
-    panel = min(PANEL, width)
-    room, work = np.empty((2, panel * width))
-    call("dtpqrt", width, width, width, panel, upper, width, below, width, room, panel, work)
-    return upper

@@ -35,7 +35,7 @@ def _alias_sentence(alias: Alias) -> str:
         return f"Column {alias.column!r} is zero in every row; its coefficient is set to 0."
     return (
         f"Column {alias.column!r} is aliased with {listed(alias.others)}: it adds nothing to what they say, "
-        "and the solution of least norm was taken."
+        "and the solution of least norm was taken, in units of the columns' spreads."
     )
 
 

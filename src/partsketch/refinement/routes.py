@@ -11,6 +11,7 @@ from partsketch.errors import InputError
 from partsketch.options import FitOptions
 from partsketch.partitions import UNKNOWN_END, Partitioning
 from partsketch.refinement.exact import Refined, Refinement
+from partsketch.sketches.centre import middle_if_narrow, rows_to_look_at
 from partsketch.sources.base import Source
 
 #: Dense rows: fewer columns, or fewer rows per column, leave nothing to gain (docs/exact.md has the table).
@@ -25,7 +26,7 @@ _SEED = 0
 
 FACTOR_ROUTE = (
     "a block of rows takes the fast Gram route while no variance inflation factor of a feature exceeds 10,000, "
-    "and is divided by the triangular factor of the rows before it otherwise"
+    "and otherwise is taken around a centre, or without any rounding"
 )
 
 
@@ -56,6 +57,8 @@ def refine_if_quicker(
                 return None, FACTOR_ROUTE
             if not _row_major(source) or _gram_is_safe(source, options.fit_intercept, columns):
                 return None, FACTOR_ROUTE
+            if _lies_far_from_zero(source):
+                return None, FACTOR_ROUTE
             why = f"the Gram matrix of the first rows of {columns} columns is too ill-conditioned to be relied on"
     refinement = Refinement(source, partitioning, options.fit_intercept, engine, _SEED)
     refined = refinement.sparse() if sparse else refinement.dense()
@@ -83,6 +86,15 @@ def _entries(source: Source) -> int | None:
 def _row_major(source: Source) -> bool:
     features: Any = source.features  # type: ignore[attr-defined]
     return bool(features.dtype == np.float64 and features.flags.c_contiguous)
+
+
+def _lies_far_from_zero(source: Source) -> bool:
+    """Tell whether a column is narrow beside its place: products of passes would lose its digits."""
+    rows = rows_to_look_at(len(source.feature_names))
+    block = next(iter(source.read(0, rows, rows)))
+    values = np.empty((len(source.feature_names) + len(source.target_names), len(block)))
+    block.copy_into(values, 0, len(block))
+    return middle_if_narrow(values) is not None
 
 
 def _gram_is_safe(source: Source, fit_intercept: bool, columns: int) -> bool:
