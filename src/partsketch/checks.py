@@ -20,7 +20,7 @@ def check_solutions(solutions: Sequence[Solution], names: Sequence[str]) -> None
             where = "" if len(solutions) == 1 else f" of {name!r}"
             raise InputError(
                 f"The fit{where} does not pass its own check (a gradient of {solution.gradient:.1e} is left where "
-                "rounding explains 1e-12): columns are too nearly dependent; leave some of them out."
+                "rounding explains 1e-14): columns are too nearly dependent; leave some of them out."
             )
 
 

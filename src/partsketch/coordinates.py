@@ -100,7 +100,7 @@ def standardise(
 
 
 def _units(matrices: Sequence[FloatArray], weight: float, free: int) -> FloatArray:
-    """Return the powers of two nearest to the spreads of the columns in all matrices together; one for none."""
+    """Return powers of two close to the spreads of the columns in all matrices together; one for none."""
     stacked = np.vstack(matrices)
     largest = np.abs(stacked).max(axis=0, initial=0.0)
     exponents = np.where(largest > 0, np.frexp(largest)[1], 0)
@@ -116,7 +116,8 @@ def _units(matrices: Sequence[FloatArray], weight: float, free: int) -> FloatArr
         count = squares[0] * 4.0 ** float(exponents[0])
     with np.errstate(all="ignore"):
         spread = 0.5 * np.log2(squares / max(count, 1e-300))
-    powers = np.where(np.isfinite(spread), np.rint(spread) + exponents, 0.0)
+    # Spreads of small whole numbers are roots of fractions, half-way between two powers often: borders lie elsewhere.
+    powers = np.where(np.isfinite(spread), np.floor(spread + 0.3) + exponents, 0.0)
     unit = np.ldexp(1.0, np.clip(powers, -1000, 1000).astype(np.int64))
     unit[:free] = 1.0
     return np.asarray(unit)

@@ -38,7 +38,7 @@ _ROUNDING = 1e-14
 _FAR = 1e4
 
 #: What doubles leave of a gradient that is zero, with plenty of room.
-_ROUNDED_GRADIENT = 1e-12
+_ROUNDED_GRADIENT = 1e-13
 
 #: Share of a column, in units of both columns, that counts as taking part in it.
 _TAKES_PART = 1e-6
@@ -76,8 +76,8 @@ class Solution:
     inverse
         How well that is known: "exact", "estimated" from a sketch where the coefficients are not, or "unknown".
     gradient
-        Largest part of a column's norm times the target's norm that is left of Fᵀ(t − F a): what rounding explains is
-        below `solve.LARGEST_GRADIENT`.
+        What is left of Fᵀ(t − F a), in units of the norms of F and of what is added up to t − F a; what rounding
+        explains is below `LARGEST_GRADIENT`.
     total_sums
         Sums of squares of the targets (around their means, with an intercept), where there are no summaries to tell.
     row_count
@@ -102,8 +102,8 @@ def sketch_rounding(row_count: int) -> float:
     return 10.0 * float(np.finfo(np.float64).eps) * float(np.sqrt(max(row_count, 1)))
 
 
-#: Rounding of coefficients in doubles leaves about 1e-16 of the gradient, times what the inverse inflates.
-LARGEST_GRADIENT = 1e-9
+#: Rounding of coefficients in doubles leaves about 1e-16 of the gradient, times the number of columns.
+LARGEST_GRADIENT = 1e-11
 
 
 def solve_least_squares(
@@ -220,7 +220,7 @@ def _solve_in_doubles(rows: DoubleDouble, width: int, free: int, tolerance: floa
         tolerance=tolerance,
         aliased=(),
         inverse_root=inverse,
-        gradient=_gradient(root, missed, np.linalg.norm(factor[:, width:], axis=0)),
+        gradient=_gradient(root, missed, coefficients, np.linalg.norm(factor[:, width:], axis=0)),
     )
 
 
@@ -265,7 +265,7 @@ def _solve_with_twice_the_digits(
         tolerance=tolerance,
         aliased=aliased,
         inverse_root=inverse_root,
-        gradient=_gradient(high[:width, :width], missed, np.sqrt(_squares(high, width) + residual_sums)),
+        gradient=_gradient(high[:width, :width], missed, coefficients, np.sqrt(_squares(high, width) + residual_sums)),
     )
 
 
@@ -294,9 +294,10 @@ def _missed(factor: Factor, coefficients: FloatArray, width: int) -> FloatArray:
     return np.asarray(total + rest)
 
 
-def _gradient(root: FloatArray, missed: FloatArray, target_norms: FloatArray) -> float:
-    """Return what is left of Fᵀ(t − F a), in units of the norms of both sides."""
-    norms = np.linalg.norm(root, axis=0)[:, None] * target_norms
+def _gradient(root: FloatArray, missed: FloatArray, coefficients: FloatArray, target_norms: FloatArray) -> float:
+    """Return what is left of Fᵀ(t − F a), in units of the norms of F and of what is added up to t − F a."""
+    sizes = np.linalg.norm(root, axis=0)
+    norms = sizes[:, None] * (target_norms + sizes @ np.abs(coefficients))
     with np.errstate(all="ignore"):
         parts = np.abs(root.T @ missed) / np.where(norms > 0, norms, 1.0)
     return float(parts.max(initial=0.0))

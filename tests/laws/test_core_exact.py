@@ -48,10 +48,10 @@ def tame(rows: int = 5000, columns: int = 6, seed: int = 0) -> tuple[FloatArray,
 
 
 def least_norm(X: FloatArray, y: FloatArray, intercept: bool = True) -> LinearRegression:
-    """The solution of least norm, every column measured in the power of two nearest to its spread, by scikit-learn."""
+    """The solution of least norm, every column measured in a power of two close to its spread, by scikit-learn."""
     spread = np.sqrt(np.mean((X - X.mean(axis=0) * intercept) ** 2, axis=0))
     # A constant column has no spread; its unit does not matter.
-    unit = 2.0 ** np.rint(np.log2(np.where(spread > 1e-12 * np.abs(X).max(axis=0), spread, 1.0)))
+    unit = 2.0 ** np.floor(np.log2(np.where(spread > 1e-12 * np.abs(X).max(axis=0), spread, 1.0)) + 0.3)
     reference = LinearRegression(fit_intercept=intercept, tol=1e-13).fit(X / unit, y)
     reference.coef_ = reference.coef_ / unit
     return reference
