@@ -217,4 +217,6 @@ def test_other_methods(method: str, data: st.DataObject) -> None:
             _fit(one, weights, labels, storage, Path(folder), **options)
             for one, storage in zip((table, moved), storages, strict=True)
         ]
-    _assert_same(models[0], models[1], table, moved, change, CLOSE, coefficients=True)
+    # A light row that alone knows a column is far from where the weight is.
+    reach = 1.0 if weights is None else float(_reach(table, weights, intercept).max())
+    _assert_same(models[0], models[1], table, moved, change, CLOSE * reach, coefficients=True)
