@@ -126,16 +126,13 @@ def assert_exact(
     X: FloatArray,
     y: FloatArray,
     weights: FloatArray | None = None,
-    close: float = CLOSE,
-    same_rank: bool = True,
+    inverse: bool = False,
 ) -> Judgement:
-    """Hold an exact fit to the judge: predictions, loss, rank, names of dependent columns, coefficients, errors."""
-    intercept = bool(model.record.options["fit_intercept"])
-    exact = judge(X, y, weights, intercept, inverse=True)
+    """Hold an exact fit to the judge: predictions, loss, rank, names of dependent columns, coefficients."""
+    close, intercept = CLOSE, bool(model.record.options["fit_intercept"])
+    exact = judge(X, y, weights, intercept, inverse)
     assert_predictions(model, X, exact.fitted, y, close)
     assert_loss(model, exact, X, y, weights)
-    if not same_rank:
-        return exact
     assert model.record.rank == exact.rank
     assert {name for name, _ in model.record.aliased} == {model.column_names[number] for number in exact.aliased}
     if not exact.aliased:
