@@ -76,3 +76,36 @@ def test_sites_far_apart_are_stacked_around_one_centre() -> None:
         model: Any = ps.combine(summaries, method="exact")
         np.testing.assert_allclose(model.coefficients[:, 0], expected.coefficients[1:], rtol=1e-7)
         np.testing.assert_allclose(model.certificate.minimal_loss, expected.loss, rtol=1e-8)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_rows_that_go_far_away_after_the_first_tile(weighted: bool) -> None:
+    """The first tile lies around zero and is summed plainly; what comes then makes it move to another centre."""
+    draw = np.random.default_rng(2)
+    rows = 20_000
+    spread = draw.normal(size=(rows, 2))
+    X = np.round(spread, 6)
+    X[9_000:] += [3e4, 1e4]
+    y = spread @ [1.0, -2.0] + draw.normal(size=rows)
+    w = draw.uniform(0.5, 2.0, rows) if weighted else None
+    found: Any = ps.SketchedRegression("exact").fit(X, y, w).model_
+    expected = judged(X - [1.5e4, 5e3], y, w)
+    # The two clouds are 3e4 spreads apart: the judge, in extended precision, loses nine of nineteen digits.
+    scale = expected.standard_errors[1:]
+    assert np.all(np.abs(found.coefficients[:, 0] - expected.coefficients[1:]) < 1e-5 * scale)
+    np.testing.assert_allclose(found.inferences[0].standard_errors[1:], scale, rtol=1e-7)
+    np.testing.assert_allclose(found.certificate.minimal_loss, expected.loss, rtol=1e-9)
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_tiny_columns_in_whole_tiles_are_not_columns_of_zeros(layout: Any, weighted: bool) -> None:
+    """Squares of 1e-170 are zero in doubles; 20,000 rows are two tiles that are summed where they lie, and a rest."""
+    draw = np.random.default_rng(3)
+    X = draw.normal(size=(20_000, 2))
+    y = X @ [1.0, 2.0] + draw.normal(size=20_000)
+    w = draw.uniform(0.5, 2.0, 20_000) if weighted else None
+    plain = ps.SketchedRegression("exact").fit(layout(X), y, w)
+    tiny = ps.SketchedRegression("exact").fit(layout(X * np.array([2.0**-565, 1.0])), y, w)
+    np.testing.assert_allclose(tiny.coef_ * [2.0**-565, 1.0], plain.coef_, rtol=1e-9)
+    assert (tiny.rank_, tiny.model_.record.warnings) == (3, ())

@@ -162,6 +162,7 @@ def test_rounding_that_came_before_raises_the_tolerance() -> None:
     matrix = np.column_stack([features, generator.normal(size=20)])
     assert solve_least_squares(matrix, names(2)).rank == 2
     assert solve_least_squares(matrix, names(2), extra_rounding=1e-8).rank == 1
+    assert solve_least_squares(matrix, names(2), extra_rounding=1e-8).tolerance == pytest.approx(1e-8, rel=1e-3)
 
 
 @pytest.mark.parametrize("rows", [120, 121, 500])
