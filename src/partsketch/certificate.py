@@ -17,6 +17,7 @@ from partsketch.options import METHODS
 from partsketch.summary import Summary
 from partsketch.summary_moments import FitMoments
 from partsketch.theory.certificate import CertificateEstimate, certify_partition, certify_whole
+from partsketch.theory.confidence import ConfidenceDistribution
 from partsketch.theory.excess_loss import unsketched_average_excess_loss
 from partsketch.theory.heterogeneity import Heterogeneity, partition_heterogeneity, sketch_heterogeneity
 from partsketch.theory.moments import PartitionMoments, pooled_moments
@@ -35,7 +36,7 @@ class Certificate:
         "exact": computed from exact summaries. "estimated": an unbiased estimate from the sketches alone.
         "approximate": an estimate without an exact theory. "unavailable": nothing can be said; see `reason`.
     excess_loss
-        Squared loss above the minimum: of this fit when exact, expected over sketches otherwise.
+        Squared loss of this fit above the minimum, exact or estimated.
     standard_error
         Of the estimate; zero when exact.
     relative_excess_loss
@@ -52,6 +53,9 @@ class Certificate:
         Why it is of this kind.
     sentence
         All of it in plain words.
+    confidence, relative_confidence
+        What `interval` is made from: a distribution of the excess loss of this fit, and of it divided by the minimal
+        loss; None where there is no interval.
     """
 
     kind: str
@@ -64,19 +68,50 @@ class Certificate:
     heterogeneity: Heterogeneity | None
     reason: str
     sentence: str
+    confidence: ConfidenceDistribution | None = None
+    relative_confidence: ConfidenceDistribution | None = None
+
+    def interval(self, level: float = 0.95, relative: bool = False) -> tuple[float, float]:
+        """Return an interval that holds the excess loss of this fit with the given probability.
+
+        The probability is over the random sketches, given the data: of many fits with other seeds, a share `level` has
+        an excess loss inside its own interval.
+
+        Parameters
+        ----------
+        level
+            Nominal coverage, strictly between 0 and 1.
+        relative
+            Of the excess loss divided by the minimal loss instead.
+
+        Returns
+        -------
+        tuple of float
+            Lower and upper end; the same number twice when the excess loss is exact.
+        """
+        distribution = self.relative_confidence if relative else self.confidence
+        if distribution is None:
+            raise InputError(f"There is no interval for the excess loss: {self.reason}.")
+        return distribution.interval(level)
 
     def __str__(self) -> str:
         return self.sentence
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain data."""
-        return asdict(self)
+        distributions = {name: getattr(self, name) for name in ("confidence", "relative_confidence")}
+        return {
+            **asdict(self),
+            **{name: None if known is None else known.to_dict() for name, known in distributions.items()},
+        }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Certificate:
         """Return the certificate that `to_dict` described."""
-        heterogeneity = values["heterogeneity"]
-        return cls(**{**values, "heterogeneity": None if heterogeneity is None else Heterogeneity(**heterogeneity)})
+        read: dict[str, Any] = {"heterogeneity": values["heterogeneity"] and Heterogeneity(**values["heterogeneity"])}
+        for name in ("confidence", "relative_confidence"):
+            read[name] = values[name] and ConfidenceDistribution.from_dict(values[name])
+        return cls(**{**values, **read})
 
 
 def certify(
@@ -116,6 +151,8 @@ def _of_exact(combination: Combination, row_count: int, target: int) -> Certific
         heterogeneity=None,
         reason="the fit is exact least squares",
         sentence="The fit is exact least squares: it loses nothing.",
+        confidence=ConfidenceDistribution("point", (0.0,)),
+        relative_confidence=ConfidenceDistribution("point", (0.0,)),
     )
 
 
@@ -137,6 +174,8 @@ def _of_average(partitions: list[PartitionMoments], weights: FloatArray) -> Cert
         heterogeneity=heterogeneity,
         reason="computed from the exact summaries of all partitions",
         sentence=_sentence("The averaged fit loses", relative, excess, None, heterogeneity),
+        confidence=ConfidenceDistribution("point", (excess,)),
+        relative_confidence=None if relative is None else ConfidenceDistribution("point", (relative,)),
     )
 
 
@@ -186,6 +225,8 @@ def _from_estimate(
         heterogeneity=heterogeneity,
         reason=reason,
         sentence=_sentence(verb, relative, estimate.excess_loss, share, heterogeneity),
+        confidence=estimate.confidence,
+        relative_confidence=estimate.relative_confidence,
     )
 
 

@@ -12,6 +12,7 @@ from partsketch.theory.approximations import (
 )
 from partsketch.theory.bounds import high_probability_excess_loss, smallest_sketch_size
 from partsketch.theory.certificate import CertificateEstimate, certify_partition, certify_whole
+from partsketch.theory.confidence import ConfidenceDistribution
 from partsketch.theory.covariance import (
     CoefficientCovariance,
     average_covariance,
@@ -62,6 +63,7 @@ from partsketch.theory.weights import average_weights, inverse_variance_weights,
 __all__ = [
     "CertificateEstimate",
     "CoefficientCovariance",
+    "ConfidenceDistribution",
     "Heterogeneity",
     "PartitionMoments",
     "SketchMoments",

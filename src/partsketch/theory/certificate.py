@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from partsketch.errors import InputError
 from partsketch.theory.arguments import FloatArray, require_sketch_size, weights_for
 from partsketch.theory.certificate_variance import certificate_variance
+from partsketch.theory.confidence import ConfidenceDistribution
 from partsketch.theory.moments import PartitionMoments
 from partsketch.theory.sketch_moments import SketchMoments
 
@@ -42,6 +43,8 @@ class CertificateEstimate:
         "estimated" when unbiased, "approximate" when not.
     reason : str
         Why it is of that kind.
+    confidence, relative_confidence : ConfidenceDistribution or None
+        For intervals of the excess loss of this fit, and of it divided by the minimal loss.
     """
 
     excess_loss: float
@@ -54,6 +57,8 @@ class CertificateEstimate:
     averaging_term: float
     kind: str
     reason: str
+    confidence: ConfidenceDistribution | None = None
+    relative_confidence: ConfidenceDistribution | None = None
 
 
 def pooled_sketch(moments: SketchMoments) -> PartitionMoments:
