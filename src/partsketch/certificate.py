@@ -16,11 +16,12 @@ from partsketch.inference import exact_rows
 from partsketch.options import METHODS
 from partsketch.summary import Summary
 from partsketch.summary_moments import FitMoments
-from partsketch.theory.certificate import CertificateEstimate, certify_partition, certify_whole
+from partsketch.theory.certificate import CertificateEstimate, certify_whole
 from partsketch.theory.confidence import ConfidenceDistribution
 from partsketch.theory.excess_loss import unsketched_average_excess_loss
 from partsketch.theory.heterogeneity import Heterogeneity, partition_heterogeneity, sketch_heterogeneity
 from partsketch.theory.moments import PartitionMoments, pooled_moments
+from partsketch.theory.partition_certificate import certify_partition
 from partsketch.theory.stacking import certify_stacked, stacked_fit
 
 FloatArray = NDArray[np.float64]

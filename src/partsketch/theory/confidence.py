@@ -1,4 +1,4 @@
-"""What is known of a number: a distribution whose quantiles are the ends of intervals, small enough for a model file."""
+"""What is known of a number: a distribution whose quantiles are the ends of intervals, small enough for a file."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from scipy.special import chdtri, chndtrix, ncfdtri, ndtri
 
 from partsketch.errors import InputError
 
+_TAIL = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4)
+#: Where a distribution of the kind "quantiles" is known; between them it is interpolated.
+PROBABILITIES = (*_TAIL, 0.5, *(1 - p for p in reversed(_TAIL)))
+
 #: Parameters of each kind, in order.
 KINDS = {
+    "quantiles": tuple(f"{probability:g}" for probability in PROBABILITIES),
     "point": ("value",),
     "noncentral_f": ("scale", "numerator_freedom", "denominator_freedom", "noncentrality"),
     "inverse_chi_square": ("estimate", "freedom"),
@@ -32,6 +38,7 @@ class ConfidenceDistribution:
           denominator (`math.inf` is allowed for the denominator), non-centrality.
         - "inverse_chi_square": of s when `estimate · freedom/s` is chi-square. Parameters: estimate, freedom.
         - "log_normal": parameters: median, standard deviation of the logarithm.
+        - "quantiles": parameters: the quantiles at `PROBABILITIES`; levels above 99.9% are not known.
     parameters : tuple of float
         In that order.
     """
@@ -50,6 +57,8 @@ class ConfidenceDistribution:
         values = self.parameters
         if self.kind == "point":
             return values[0]
+        if self.kind == "quantiles":
+            return self._interpolated(probability)
         if self.kind == "inverse_chi_square":
             estimate, freedom = values
             return estimate * freedom / float(chdtri(freedom, probability))
@@ -60,6 +69,16 @@ class ConfidenceDistribution:
         if math.isinf(below):
             return scale * float(chndtrix(probability, above, noncentrality)) / above
         return scale * float(ncfdtri(above, below, noncentrality, probability))
+
+    def _interpolated(self, probability: float) -> float:
+        """Interpolate as if the number were normal between two neighbours."""
+        first, last = PROBABILITIES[0], PROBABILITIES[-1]
+        # A level of 0.999 written as (1 ± level)/2 may be off by rounding.
+        if not first * (1 - 1e-9) <= probability <= last * (1 + 1e-9):
+            raise InputError(
+                f"The distribution is known between {first} and {last} only: give a level of at most 0.999."
+            )
+        return float(np.interp(ndtri(probability), ndtri(PROBABILITIES), self.parameters))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the two-sided interval with equal tails."""
