@@ -58,7 +58,7 @@ def certify_partition(moments: SketchMoments, weights: ArrayLike | SketchWeights
     return CertificateEstimate(
         excess_loss=excess,
         standard_error=deviation,
-        relative_excess_loss=_ratio(scalars, excess, minimal_loss),
+        relative_excess_loss=excess / minimal_loss if minimal_loss > 0 else math.nan,
         minimal_loss=minimal_loss,
         divergence=float(chosen.values**2 @ moments.traces),
         noise_variance=moments.noise_variance,
@@ -142,14 +142,3 @@ def _along(
         return 1.0, freedom
     variance = (float(away @ error @ away) + (plain + crossed - given) / 4) / length
     return float(np.clip(1 + trust * (variance * rank / overfit - 1), 0.05, rank)), freedom
-
-
-def _ratio(scalars: ExcessScalars, excess: float, minimal_loss: float) -> float:
-    """Excess over minimal loss, without the bias that dividing two estimates has to first order."""
-    if minimal_loss <= 0:
-        return math.nan
-    rates = 2 / (scalars.error_freedom + 2)
-    variance = float(np.sum(scalars.loss_shares**2 * rates))
-    shared = 2 * scalars.both - scalars.error + scalars.own
-    covariance = float(np.sum(scalars.loss_shares * shared * rates)) / minimal_loss
-    return excess / minimal_loss * (1 - variance) + covariance

@@ -123,7 +123,7 @@ def given_weights(moments: SketchMoments, weights: ArrayLike | None = None) -> S
 def sketch_weights(moments: SketchMoments) -> SketchWeights:
     """Estimate the same weights from the sketches alone, drawn towards equal ones (Extension of Theorem 3.3).
 
-    The variances `v_i = T_i [ℓ_i/(m_i − r_i − 1) + σ²]` are estimated from few rows each, and weights that follow their noise
+    The variances `v_i = T_i ℓ_i [1/(m_i − r_i − 1) + 1/(p_i − r_i)]` are estimated from few rows each, and weights that follow their noise
     lose more than equal weights do. So the logarithms of the estimates are drawn towards their mean by the factor
     `λ = τ²/(τ² + e)`: e is the variance that estimating gives them, and τ² is by how much they vary more than e and two
     standard errors of it. For alike partitions λ is nearly always zero.
@@ -158,7 +158,9 @@ def sketch_weights(moments: SketchMoments) -> SketchWeights:
 
 
 def _variances(moments: SketchMoments, losses: FloatArray) -> FloatArray:
-    return np.asarray(moments.traces * (losses * moments.noise_factors + moments.noise_variance))
+    # Each partition has a noise of its own: what sketching adds, and what its rows have.
+    rows = np.maximum(moments.row_counts - moments.ranks, 1.0)
+    return np.asarray(moments.traces * losses * (moments.noise_factors + 1 / rows))
 
 
 def _log_variances(moments: SketchMoments) -> float:
