@@ -23,6 +23,7 @@ from partsketch.theory.heterogeneity import Heterogeneity, partition_heterogenei
 from partsketch.theory.moments import PartitionMoments, pooled_moments
 from partsketch.theory.partition_certificate import certify_partition
 from partsketch.theory.stacking import certify_stacked, stacked_fit
+from partsketch.theory.weights import sketch_weights
 
 FloatArray = NDArray[np.float64]
 
@@ -37,7 +38,8 @@ class Certificate:
         "exact": computed from exact summaries. "estimated": an unbiased estimate from the sketches alone.
         "approximate": an estimate without an exact theory. "unavailable": nothing can be said; see `reason`.
     excess_loss
-        Squared loss of this fit above the minimum, exact or estimated.
+        Squared loss of this fit above the minimum, exact or estimated. An unbiased estimate of a small loss may be
+        below zero: the fit then loses less than the sketches can show.
     standard_error
         Of the estimate; zero when exact.
     relative_excess_loss
@@ -132,6 +134,8 @@ def certify(
             return _of_exact(combination, exact_rows(combination, summaries), number)
         if method == "average":
             return _of_average(moments.exact, weights)
+        if method == "partition":
+            return _of_partition(moments, weights, regression.averaging)
         return _of_sketches(method, summaries, weights, moments)
     except InputError as error:
         return _unavailable(str(error).rstrip("."))
@@ -180,6 +184,53 @@ def _of_average(partitions: list[PartitionMoments], weights: FloatArray) -> Cert
     )
 
 
+def _of_partition(moments: FitMoments, weights: FloatArray, averaging: str) -> Certificate:
+    known = moments.estimated
+    estimate = certify_partition(known, sketch_weights(known) if _are_estimated(averaging, weights) else weights)
+    heterogeneity = _tested(lambda: sketch_heterogeneity(known))
+    relative = _known(estimate.relative_excess_loss)
+    # One number for the sentence: the share of the minimal loss where there is one, else the loss itself.
+    distribution = estimate.confidence if relative is None else estimate.relative_confidence
+    return Certificate(
+        kind=estimate.kind,
+        excess_loss=_known(estimate.excess_loss),
+        standard_error=_known(estimate.standard_error),
+        relative_excess_loss=relative,
+        minimal_loss=_known(estimate.minimal_loss),
+        divergence=_known(estimate.divergence),
+        noise_variance=_known(estimate.noise_variance),
+        heterogeneity=heterogeneity,
+        reason=estimate.reason,
+        sentence=_estimated_sentence(estimate.kind, relative, estimate.excess_loss, distribution, heterogeneity),
+        confidence=estimate.confidence,
+        relative_confidence=estimate.relative_confidence,
+    )
+
+
+def _are_estimated(averaging: str, weights: FloatArray) -> bool:
+    return averaging == "inverse_variance" and len(weights) > 1
+
+
+def _estimated_sentence(
+    kind: str,
+    relative: float | None,
+    excess: float,
+    distribution: ConfidenceDistribution | None,
+    heterogeneity: Heterogeneity | None,
+) -> str:
+    """Say what the averaged fit loses; an estimate below zero says that it is less than the sketches can show."""
+    shown = _percentage if relative is not None else (lambda value: f"{value:.4g}")
+    amount = excess if relative is None else relative
+    words = "less than the sketches can show" if amount <= 0 else shown(amount)
+    about = "about " if kind == "approximate" and amount > 0 else ""
+    ends = ""
+    if distribution is not None:
+        low, high = distribution.interval(0.95)
+        ends = f" (95% interval: {shown(low)} to {shown(high)})"
+    text = f"The averaged fit is estimated to lose {about}{words} in squared loss against exact least squares{ends}"
+    return text + _difference(heterogeneity)
+
+
 def _of_sketches(method: str, summaries: Sequence[Summary], weights: FloatArray, moments: FitMoments) -> Certificate:
     subject = "The averaged fit" if METHODS[method].combines_by == "average" else "The stacked fit"
     heterogeneity = None
@@ -191,11 +242,8 @@ def _of_sketches(method: str, summaries: Sequence[Summary], weights: FloatArray,
             )
     else:
         heterogeneity = _tested(lambda: sketch_heterogeneity(moments.estimated))
-        if method == "partition":
-            estimate = certify_partition(moments.estimated, weights)
-        else:
-            counts, sketches = [summary.row_count for summary in summaries], moments.estimated.sketches
-            estimate = certify_stacked(stacked_fit(sketches, counts, summaries[0].kind), sketches)
+        counts, sketches = [summary.row_count for summary in summaries], moments.estimated.sketches
+        estimate = certify_stacked(stacked_fit(sketches, counts, summaries[0].kind), sketches)
     return _from_estimate(estimate, subject, heterogeneity, estimate.kind, estimate.reason)
 
 
@@ -255,11 +303,14 @@ def _sentence(
 ) -> str:
     amount = f"{excess:.4g}" if relative is None else _percentage(relative)
     spread = "" if error is None or relative is None else f" ± {_percentage(error)}"
-    text = f"{verb} {amount}{spread} in squared loss against exact least squares"
+    return f"{verb} {amount}{spread} in squared loss against exact least squares" + _difference(heterogeneity)
+
+
+def _difference(heterogeneity: Heterogeneity | None) -> str:
     if heterogeneity is None:
-        return f"{text}."
+        return "."
     chance = "no more than chance allows" if heterogeneity.p_value >= 0.05 else "more than chance allows"
-    return f"{text}; partitions differ {chance} (p = {heterogeneity.p_value:.2g})."
+    return f"; partitions differ {chance} (p = {heterogeneity.p_value:.2g})."
 
 
 def _percentage(share: float) -> str:

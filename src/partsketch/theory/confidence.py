@@ -86,6 +86,12 @@ class ConfidenceDistribution:
             raise InputError(f"level is {level}: give a number between 0 and 1, such as 0.95.")
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
+    def scaled(self, factor: float) -> ConfidenceDistribution:
+        """Return the distribution of the number times a positive factor."""
+        first = len(self.parameters) if self.kind == "quantiles" else 1
+        moved = tuple(value * factor for value in self.parameters[:first])
+        return ConfidenceDistribution(self.kind, (*moved, *self.parameters[first:]))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the distribution as plain data; an infinite parameter is the text "inf", which JSON can hold."""
         return {"kind": self.kind, "parameters": [v if math.isfinite(v) else "inf" for v in self.parameters]}

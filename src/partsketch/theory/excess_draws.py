@@ -1,9 +1,9 @@
 """What an averaged fit may lose, as a distribution: draws of a few scalars from fixed random numbers.
 
-Write g for the gradient of the loss at the averaged fit and ĝ for the same from the sketches; lengths are measured by the
-stacked Gram matrix. Given the sketched features, `g = μ + (random part of the fit)` and `ĝ = g − (error of the stacked fit)`, with μ
-fixed and unknown: it is zero when averaging alone costs nothing. Per dimension the variances are γ for the random
-part, c for the error, and a their covariance, so that ĝ varies by `q = γ + c − 2a` around μ, and
+Write g for the gradient of the loss at the averaged fit and ĝ for the same from the sketches; lengths are measured by
+the stacked Gram matrix. Given the sketched features, g is μ plus the random part of the fit, and ĝ is g less the error
+of the stacked fit; μ is fixed and unknown, and zero when averaging alone costs nothing. Per dimension the variances are
+γ for the random part, c for the error, and a their covariance, so that ĝ varies by `q = γ + c − 2a` around μ, and
 
     g = (1 − β) μ + β ĝ + ζ,    β = (γ − a)/q,    ζ independent of ĝ with variance `z = β²c + (1 − β)²γ + 2β(1 − β)a`.
 
@@ -12,7 +12,7 @@ length of μ has the confidence distribution of a non-central chi-square. Draws 
 what stands for the unknown Gram matrix give the distribution of `gᵀG⁻¹g`, the excess loss of this fit.
 
 When μ may be zero, a draw with μ > 0 can only be too large; so the lower ends take μ = 0 as long as that is not
-rejected at their own level.
+rejected at about their own level.
 """
 
 from __future__ import annotations
@@ -85,11 +85,7 @@ def excess_distributions(
     fit, both = float(scalars.fit.sum()), float(scalars.both.sum())
     if fit <= 0 or minimal_loss <= 0:
         known = ConfidenceDistribution("point", (scalars.length,))
-        return (
-            known,
-            ConfidenceDistribution("point", (scalars.length / minimal_loss,)) if minimal_loss > 0 else None,
-            0.0,
-        )
+        return known, known.scaled(1 / minimal_loss) if minimal_loss > 0 else None, 0.0
     error = max(_error(scalars), _FLOOR * (fit + both))
     spread = max(fit + error - 2 * both, _FLOOR * (fit + error))
     share = float(np.clip((fit - both) / spread, 1 - _LARGEST_SHARE, _LARGEST_SHARE))
@@ -115,7 +111,7 @@ def _error(scalars: ExcessScalars) -> float:
     difference = float(scalars.error.sum()) - both
     if difference == 0:
         return both
-    return both + difference * max(0.0, 1 - (scalars.difference_deviation / difference) ** 2)
+    return both + difference * max(0.0, 1 - (2 * scalars.difference_deviation / difference) ** 2)
 
 
 def _noise_freedom(scalars: ExcessScalars, share: float, rest: float) -> tuple[float, float, float]:
@@ -158,5 +154,5 @@ def _mean_chi_square(freedom: float, rng: np.random.Generator) -> FloatArray | f
 def _table(drawn: FloatArray, drawn_with_none: FloatArray, none: float) -> ConfidenceDistribution:
     values = np.quantile(drawn, PROBABILITIES)
     lowest = np.quantile(drawn_with_none, PROBABILITIES)
-    values = np.where(np.asarray(PROBABILITIES) < min(none, 0.5), np.minimum(values, lowest), values)
+    values = np.where(np.asarray(PROBABILITIES) < min(none / 1.5, 0.5), np.minimum(values, lowest), values)
     return ConfidenceDistribution("quantiles", tuple(float(value) for value in np.maximum.accumulate(values)))

@@ -2,7 +2,7 @@
 
 With `b = θ̄ − a_s` the distance to the stacked fit and A the stacked Gram matrix, the residuals of θ̄ on the sketches
 together are `ρ_s + bᵀAb`. They are too small by what θ̄ owes to the same sketches, and so are those of the stacked fit,
-ρ_s, by its overfit c. Both are known (for Gaussian sketches the first exactly), and their difference is the excess loss:
+ρ_s, by its overfit c. Both are known (for Gaussian sketches the first exactly); their difference is the excess loss:
 
     Δ̂ = bᵀAb + 2a − c + o,    a = Σ w_i ℓ_i r_i/m_i,    o = Σ w_i² ℓ_i r_i (r_i + 1)/(m_i (m_i − r_i − 1)).
 
@@ -125,8 +125,9 @@ def _along(
 ) -> tuple[float, float]:
     """Variance of the error along the distance, in units of the mean, and degrees of freedom of the Gram matrix.
 
-    The same rows estimate both: the estimated length has the variance `Σ [2 P_j² + 8 P_j κ_j + 4 κ_j² + 4 P_j ‖u_j‖²]/m_j`,
-    with `P_j = ‖X_jb‖²` and `κ_j` the product of `X_jb` with the residuals; the first two are given to the Gram matrix.
+    The same rows estimate both: the estimated length has the variance
+    `Σ [2 P_j² + 8 P_j κ_j + 4 κ_j² + 4 P_j ‖u_j‖²]/m_j`, with `P_j = ‖X_jb‖²` and `κ_j` the product of `X_jb` with the
+    residuals; the first two terms are given to the Gram matrix.
     As far as the distance is noise its direction tells nothing, and the mean over directions is taken.
     """
     rates = moments.sampling / moments.sizes

@@ -2,11 +2,11 @@
 
 Unweighted, the stacked fit `a_s` aims at exact least squares a* whatever the partitions are. With `u_j = y_j − X_j a*`
 its error is `A⁻¹ Σ_j [(S_jX_j)ᵀ S_ju_j − X_jᵀu_j]` to first order, and the rows of a Gaussian sketch give each bracket
-the covariance `Ω_j = (G_j ‖u_j‖² + g_j g_jᵀ)/m_j`, with `g_j = X_jᵀu_j` and `Σ g_j = 0`. Everything here is in coordinates in
-which the stacked Gram matrix A is the identity.
+the covariance `Ω_j = (G_j ‖u_j‖² + g_j g_jᵀ)/m_j`, with `g_j = X_jᵀu_j` and `Σ g_j = 0`. Everything here is in
+coordinates in which the stacked Gram matrix A is the identity.
 
-The residuals of the stacked fit are smaller than u_j, and its gradients differ from g_j. Both are corrected: with `B_j` the
-Gram matrix of sketch j, `t_j = tr B_j`, and Ω = ΣΩ_j,
+The residuals of the stacked fit are smaller than u_j, and its gradients differ from g_j. Both are corrected: with `B_j`
+the Gram matrix of sketch j, `t_j = tr B_j`, and Ω = ΣΩ_j,
 
     E ‖û_j‖²  = ‖u_j‖² − 2 tr Ω_j + tr(B_jΩ)
     E ĝ_jĝ_jᵀ = g_jg_jᵀ − [g_jg_jᵀ(B_j + t_j) + transposed]/m_j + Ω_j − Ω_jB_j − B_jΩ_j + B_jΩB_j

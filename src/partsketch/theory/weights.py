@@ -123,14 +123,14 @@ def given_weights(moments: SketchMoments, weights: ArrayLike | None = None) -> S
 def sketch_weights(moments: SketchMoments) -> SketchWeights:
     """Estimate the same weights from the sketches alone, drawn towards equal ones (Extension of Theorem 3.3).
 
-    The variances `v_i = T_i ℓ_i [1/(m_i − r_i − 1) + 1/(p_i − r_i)]` are estimated from few rows each, and weights that follow their noise
-    lose more than equal weights do. So the logarithms of the estimates are drawn towards their mean by the factor
-    `λ = τ²/(τ² + e)`: e is the variance that estimating gives them, and τ² is by how much they vary more than e and two
-    standard errors of it. For alike partitions λ is nearly always zero.
+    The variances `v_i = T_i ℓ_i [1/(m_i − r_i − 1) + 1/(p_i − r_i)]` are estimated from few rows each, and weights that
+    follow their noise lose more than equal weights do. So the logarithms of the estimates are drawn towards their mean
+    by the factor `λ = τ²/(τ² + e)`: e is the variance that estimating gives them, and τ² is by how much they vary more
+    than e and two standard errors of it. For alike partitions λ is nearly always zero.
 
     Given the sketched features, `ℓ̂_i` is chi-square with m_i − r_i degrees of freedom, and for any weight that is a
-    function of it, `ℓ̂_i` times the weight at `u ℓ̂_i`, averaged over u with distribution function `u^((m_i − r_i)/2)`, is
-    unbiased for `ℓ_i E w_i`. That is how the certificate allows for weights made from the same sketches.
+    function of it, `ℓ̂_i` times the weight at `u ℓ̂_i`, averaged over u with the distribution function
+    `u^((m_i − r_i)/2)`, is unbiased for `ℓ_i E w_i`. That is how the certificate allows for such weights.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def _variances(moments: SketchMoments, losses: FloatArray) -> FloatArray:
 
 
 def _log_variances(moments: SketchMoments) -> float:
-    """Variance that estimating gives to the logarithms of the variances: of chi-squares and of inverse Wishart traces."""
+    """Variance that estimating gives to the logarithms of the variances: chi-squares and inverse Wishart traces."""
     freedom = moments.sizes - moments.ranks
     # The trace has a finite variance for more than 3 degrees of freedom only; its logarithm has one always.
     c = np.maximum(freedom - 1, 2.5)
