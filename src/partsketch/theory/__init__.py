@@ -11,7 +11,7 @@ from partsketch.theory.approximations import (
     stacked_excess_loss,
 )
 from partsketch.theory.bounds import high_probability_excess_loss, smallest_sketch_size
-from partsketch.theory.certificate import CertificateEstimate, certify_whole
+from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.confidence import ConfidenceDistribution
 from partsketch.theory.covariance import (
     CoefficientCovariance,
@@ -52,13 +52,15 @@ from partsketch.theory.expected_loss import (
     expected_unsketched_average_excess_loss,
     expected_whole_excess_loss,
 )
-from partsketch.theory.heterogeneity import Heterogeneity, cochran_q, partition_heterogeneity, sketch_heterogeneity
+from partsketch.theory.heterogeneity import Heterogeneity, partition_heterogeneity, sketch_heterogeneity
 from partsketch.theory.moments import PartitionMoments, moments_of, pooled_moments
 from partsketch.theory.partition_certificate import certify_partition
 from partsketch.theory.pooled_scatter import PooledScatter, pooled_scatter
 from partsketch.theory.ridge import effective_dimension, ridge_penalty_from_sketch, sketched_ridge_penalty
+from partsketch.theory.sampled_rows import RowSample, certify_row_samples
 from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
-from partsketch.theory.stacking import StackedFit, certify_stacked, stacked_covariance, stacked_fit
+from partsketch.theory.stacked_certificate import certify_stacked, stacked_covariance
+from partsketch.theory.stacking import StackedFit, stacked_fit
 from partsketch.theory.stacking_given_data import stacked_excess_loss_given_data
 from partsketch.theory.weights import (
     SketchWeights,
@@ -68,6 +70,7 @@ from partsketch.theory.weights import (
     partition_weights,
     sketch_weights,
 )
+from partsketch.theory.whole import certify_whole
 
 __all__ = [
     "CertificateEstimate",
@@ -76,6 +79,7 @@ __all__ = [
     "Heterogeneity",
     "PartitionMoments",
     "PooledScatter",
+    "RowSample",
     "SketchMoments",
     "SketchWeights",
     "StackedFit",
@@ -86,9 +90,9 @@ __all__ = [
     "burg_divergence",
     "burg_divergence_matrix",
     "certify_partition",
+    "certify_row_samples",
     "certify_stacked",
     "certify_whole",
-    "cochran_q",
     "confidence_intervals",
     "divergence",
     "divergence_matrix",

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 
-from partsketch.errors import InputError
-from partsketch.theory.arguments import FloatArray, require_sketch_size
+from partsketch.theory.arguments import FloatArray
 from partsketch.theory.confidence import ConfidenceDistribution
-from partsketch.theory.moments import PartitionMoments
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,40 +51,3 @@ class CertificateEstimate:
     reason: str
     confidence: ConfidenceDistribution | None = None
     relative_confidence: ConfidenceDistribution | None = None
-
-
-def certify_whole(sketches: Sequence[PartitionMoments], row_count: int) -> CertificateEstimate:
-    """Estimate the expected excess loss of β̄ from its k Gaussian sketches of all rows (Theorem 3.1).
-
-    `ℓ̂ r/(m − r − 1)/k` with `ℓ̂` the mean of `ρ_i m/(m − r)`: unbiased given the data, without a noise model.
-
-    Parameters
-    ----------
-    sketches : sequence of PartitionMoments
-        From `read_sketch`, all of the same number of rows m > r + 1.
-    row_count : int
-        Rows n behind them.
-
-    Returns
-    -------
-    CertificateEstimate
-        The relative standard error is exactly `√(2/(k(m − r)))`.
-    """
-    if len({(part.row_count, part.rank) for part in sketches}) != 1:
-        raise InputError("sketches of the whole data must agree in rows and rank: pass sketches of the same rows.")
-    m, rank, k = sketches[0].row_count, sketches[0].rank, len(sketches)
-    require_sketch_size(m, rank)
-    loss = float(np.mean([part.loss for part in sketches])) * m / (m - rank)
-    excess = loss * rank / (m - rank - 1) / k
-    return CertificateEstimate(
-        excess_loss=excess,
-        standard_error=excess * math.sqrt(2 / (k * (m - rank) + 2)),
-        relative_excess_loss=rank / (m - rank - 1) / k,
-        minimal_loss=loss,
-        divergence=float(rank),
-        noise_variance=loss / (row_count - rank) if row_count > rank else math.nan,
-        sketch_terms=np.full(k, excess / k),
-        averaging_term=0.0,
-        kind="estimated",
-        reason="unbiased for Gaussian sketches, whatever the data",
-    )
