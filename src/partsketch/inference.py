@@ -22,8 +22,9 @@ from partsketch.theory.covariance import (
     spread_covariance,
     whole_covariance,
 )
-from partsketch.theory.heterogeneity import Heterogeneity
-from partsketch.theory.stacking import stacked_covariance, stacked_fit
+from partsketch.theory.heterogeneity import constant_noise_agreement
+from partsketch.theory.stacked_certificate import stacked_covariance
+from partsketch.theory.stacking import stacked_fit
 from partsketch.theory.weights import sketch_weights
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ FloatArray = NDArray[np.float64]
 #: The fits that a number may be of: averaged and stacked fits also tell of others, which they stand for.
 THIS_FIT, EXACT_FIT = "this fit", "exact least squares"
 
-#: Below this p-value of the heterogeneity test, averaged fits have no standard errors around shared coefficients.
+#: Below this p-value of a test that partitions agree, averaged fits have no standard errors around shared coefficients.
 LEAST_AGREEMENT = 0.001
 
 
@@ -130,8 +131,8 @@ def infer(
             if method == "exact":
                 covariance = _exact_covariance(combination, exact_rows(combination, summaries), number)
             else:
-                if averaged:
-                    _require_one_truth(certificate.heterogeneity)
+                if averaged and len(summaries) > 1:
+                    _require_one_truth(method, moments, certificate)
                 covariance = _covariance(method, summaries, weights, regression, moments)
         except InputError as error:
             reason = str(error).rstrip(".")
@@ -170,12 +171,19 @@ def _restored_errors(
     return errors if np.isfinite(errors).all() else None
 
 
-def _require_one_truth(heterogeneity: Heterogeneity | None) -> None:
-    """Refuse errors around true coefficients that, by the data, partitions do not share."""
-    if heterogeneity is not None and heterogeneity.p_value < LEAST_AGREEMENT:
+def _require_one_truth(method: str, moments: FitMoments, certificate: Certificate) -> None:
+    """Refuse errors that are too small by the data: partitions do not share coefficients, or noise is not constant.
+
+    Exact factors do not tell which of the two it is, but either makes the errors wrong.
+    """
+    test = certificate.heterogeneity
+    chance = None if test is None else test.p_value
+    if method == "average":
+        chance = constant_noise_agreement(moments.exact)
+    if chance is not None and chance < LEAST_AGREEMENT:
         raise InputError(
-            f"partitions differ more than chance allows (p = {heterogeneity.p_value:.2g}), and errors around "
-            "coefficients that they share would be too small: ask for kind='spread', or fit with method='exact'"
+            f"fits of partitions differ more than constant noise and shared coefficients allow (p = {chance:.2g}), and "
+            "errors that assume both would be too small: ask for kind='spread', or fit with method='exact'"
         )
 
 
@@ -225,8 +233,8 @@ def _covariance(
         return partition_covariance(moments.estimated, sketch_weights(moments.estimated) if estimated else weights)
     counts = [summary.row_count for summary in summaries]
     if method == "whole":
-        return whole_covariance(moments.sketches, counts[0])
-    return stacked_covariance(stacked_fit(moments.sketches, counts, summaries[0].kind), moments.sketches, features)
+        return whole_covariance(moments.sketches, counts[0], summaries[0].kind)
+    return stacked_covariance(stacked_fit(moments.sketches, counts, summaries[0].kind), features)
 
 
 def _known_r_squared(combination: Combination, number: int) -> float | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.confidence import ConfidenceDistribution
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
+from partsketch.theory.arguments import FloatArray
 from partsketch.theory.confidence import ConfidenceDistribution
 
 #: Beyond so many degrees of freedom a chi-square divided by them is one.
@@ -80,6 +81,28 @@ def log_moments_of_ratio(above: Iterable[float], below: Iterable[float]) -> tupl
     return mean, variance
 
 
+def deviation_from_estimate(
+    estimate: float, above: float, in_gram: float, in_noise: float, shared: float = 0.0
+) -> float:
+    """Return the standard deviation of an excess loss less its estimate, both around the same mean.
+
+    Parameters
+    ----------
+    estimate : float
+        Of the mean.
+    above, in_gram : float
+        Degrees of freedom of the excess loss itself, an F variate; its variance is infinite up to four below.
+    in_noise : float
+        Degrees of freedom of the estimate.
+    shared : float
+        Covariance of both in units of the squared mean.
+    """
+    if in_gram <= 4:
+        return math.inf
+    of_loss = (1 + 2 / above) * (1 + 2 / (in_gram - 4)) - 1 if above > 0 else 0.0
+    return estimate * math.sqrt(max(of_loss + 2 / (in_noise + 2) - 2 * shared, 0.0))
+
+
 @lru_cache(maxsize=1024)
 def mean_of_inverses(freedom: float, count: int) -> tuple[float, float]:
     """Return f and c such that the mean of `count` independent `1/(χ²_freedom/freedom)` is close to `c/(χ²_f/f)`.
@@ -110,7 +133,7 @@ def _sum_of_two(first: tuple[float, float], second: tuple[float, float]) -> tupl
     return freedom, math.exp(mean + log_moments(freedom)[0])
 
 
-def _log_inverse(freedom: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
+def _log_inverse(freedom: float, scale: float) -> tuple[FloatArray, FloatArray]:
     """Return points and weights of `log(scale/(χ²_f/f))`, by the trapezoidal rule on the density of the logarithm."""
     centre, variance = log_moments(freedom)
     spread = math.sqrt(variance)

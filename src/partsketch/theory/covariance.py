@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from partsketch.errors import InputError
+from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size, weights_for
 from partsketch.theory.moments import PartitionLike, PartitionMoments, moments_of, require_full_rank
 from partsketch.theory.sketch_moments import SketchMoments
@@ -181,8 +183,13 @@ def _satterthwaite(terms: FloatArray, freedoms: FloatArray) -> float:
     return float(shares.sum() ** 2 / np.sum(shares**2 / freedoms))
 
 
-def whole_covariance(sketches: Sequence[PartitionMoments], row_count: int) -> CoefficientCovariance:
-    """`σ̂² [Ĝ⁻¹ + (n − d)/(k² m) Σ A_i⁻¹]` of β̄, from its k Gaussian sketches of all rows (Theorem 3.1's proof).
+def whole_covariance(
+    sketches: Sequence[PartitionMoments], row_count: int, sketch: str = "gaussian"
+) -> CoefficientCovariance:
+    """`σ̂² [Ĝ⁻¹ + (n − d)/(k² m) Σ A_i⁻¹]` of β̄, from its k sketches of all rows (Theorem 3.1's proof).
+
+    Sketches that sample a rotation of P rows add `(P − m)/(P − d)` of the second term; with m = P what is left is the
+    covariance of exact least squares.
 
     Parameters
     ----------
@@ -190,24 +197,32 @@ def whole_covariance(sketches: Sequence[PartitionMoments], row_count: int) -> Co
         From `read_sketch`, all of m > d + 1 rows and full rank.
     row_count : int
         Rows n behind them.
+    sketch : str
+        Kind of sketch, as in `rotation_rows`.
 
     Returns
     -------
     CoefficientCovariance
-        With k(m − d) degrees of freedom.
+        With k(m − d) degrees of freedom for Gaussian sketches; never more than n − d.
     """
     parts = moments_of(list(sketches))
     for part in parts:
         require_full_rank(part, None)
         require_sketch_size(part.row_count, part.rank)
     k, m, d = len(parts), parts[0].row_count, parts[0].columns
-    freedom = _residual_freedom(k * (m - d))
-    rows = _residual_freedom(row_count - d)
-    loss = sum(part.loss for part in parts) * m / freedom
+    rows, freedom = _residual_freedom(row_count - d), _residual_freedom(k * (m - d))
+    rotation = rotation_rows(sketch, row_count)
+    left_out = max(0.0, 1 - m / rotation)
+    finite = math.isfinite(rotation)
+    loss = sum(part.loss for part in parts) * m / freedom * (1 - left_out * d / rotation if finite else 1.0)
+    loss = loss if left_out else sum(part.loss for part in parts) / k
     stacked = np.vstack([part.factor for part in parts])
     pooled = PartitionMoments(stacked, k * m, parts[0].free_columns, row_count)
-    sampling = pooled.inverse_gram * (k * m - d - 1) / m
-    sketching = np.sum([part.inverse_gram for part in parts], axis=0) * rows / (k**2 * m)
+    # The inverse of a sketched Gram matrix is too large by what was left out of the rotation.
+    sampling = pooled.inverse_gram * k * (1 - left_out * (d + 1) / (k * m))
+    added = rows / (k**2 * m) * (left_out * rotation / (rotation - d) if finite else 1.0)
+    sketching = np.sum([part.inverse_gram for part in parts], axis=0) * added
+    freedom = min(freedom / left_out, rows) if finite and left_out else rows if finite else freedom
     return CoefficientCovariance(loss / rows * (sampling + sketching), freedom, loss / rows)
 
 

@@ -94,7 +94,8 @@ def sketch_heterogeneity(moments: SketchMoments, sketch: str = "gaussian") -> He
     allowance = _VARIABLE_NOISE * of_rows
     if np.any(moments.row_counts <= moments.ranks) or np.any(allowance > _MOST_ALLOWANCE * moments.sampling):
         return Heterogeneity.unavailable(
-            "the sketches are so large beside the partitions that the noise of the rows would decide the test; " + "use "
+            "the sketches are so large beside the partitions that the noise of the rows would decide the test; "
+            + "use "
             "a smaller sketch_size or fewer partitions, or `partsketch diagnose`"
         )
     gain = _gain(moments.sketches, moments.sampling + allowance)
@@ -132,6 +133,20 @@ def partition_heterogeneity(
     return _tested(gain)
 
 
+def constant_noise_agreement(partitions: Sequence[PartitionMoments]) -> float | None:
+    """Return the p-value of shared coefficients if noise is constant within each partition; None if nothing is left.
+
+    A small one says that coefficients differ, or that noise depends on the features: it does not tell which.
+
+    Parameters
+    ----------
+    partitions : sequence of PartitionMoments
+        Exact moments of two or more partitions, any rank.
+    """
+    gain = _gain(partitions, np.ones(len(partitions)))
+    return None if gain is None else _tested(gain).p_value
+
+
 def _tested(gain: _Gain) -> Heterogeneity:
     return Heterogeneity(gain.ratio, gain.above, gain.below, float(fdtrc(gain.above, gain.below, gain.ratio)))
 
@@ -140,8 +155,8 @@ def _gain(parts: Sequence[PartitionMoments], variation: FloatArray) -> _Gain | N
     """Return the gain of separate fits whose variances are `variation_i` times the residual variance of each.
 
     With v_i those variances, `E T = Σ v_i (r_i − h_i)`, h_i the leverage of partition i in the common fit, and
-    `Var T = 2 [Σ v_i² (r_i − 2 h_i) + Σ_ij v_i v_j tr(H_i H_j)]`; the estimate of E T has `m_i − r_i` degrees of freedom
-    from each partition. Degrees of freedom follow (Satterthwaite); squares of estimates are corrected for their noise.
+    `Var T = 2 [Σ v_i² (r_i − 2 h_i) + Σ_ij v_i v_j tr(H_i H_j)]`; the estimate of E T has `m_i − r_i` degrees of
+    freedom from each partition. Degrees of freedom follow (Satterthwaite); squares of estimates are corrected for their noise.
     """
     pooled = pooled_moments(list(parts))
     ranks = np.array([float(part.rank) for part in parts])

@@ -2,8 +2,8 @@
 
 A sample keeps single rows, so that noise which depends on the features, and rows of large leverage, reach the fit
 undiluted; formulas from sizes alone were low by a factor of up to four on heavy-tailed rows. Leaving out one row at a
-time shows what each does to the fit; the sum of the squares of that, each times the chance π that its row had to be left
-out, is what the sample loses. What no sampled row shows, nothing can tell: where one row of a uniform sample decides a
+time shows what each does to the fit; the sum of the squares of that, each times the chance of its row to be left out, is
+what the sample loses. What no sampled row shows, nothing can tell: where one row of a uniform sample decides a
 direction by itself, others like it may be outside, and nothing is claimed.
 """
 
@@ -19,11 +19,12 @@ from scipy.special import betaincinv
 from partsketch.errors import InputError
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.certificate import CertificateEstimate
-from partsketch.theory.chi_squares import log_moments, mean_of_inverses, ratio_confidence
+from partsketch.theory.chi_squares import deviation_from_estimate, log_moments, mean_of_inverses, ratio_confidence
 from partsketch.theory.whole import nothing_lost
 
-#: With fewer sampled rows per column than this, large leverages cannot be told from small samples.
-LEAST_ROWS_PER_COLUMN = 5
+#: With fewer sampled rows per column than these, large leverages cannot be told from small samples: of a uniform
+#: sample, which misses most of the rows that matter, and of one that was drawn by leverage.
+_LEAST_UNIFORM, _LEAST_BY_LEVERAGE = 10, 5
 
 #: A leverage up to this is harmless whatever the size of the sample.
 _HARMLESS = 0.2
@@ -53,6 +54,11 @@ class RowSample:
     groups: FloatArray
     rank: int
 
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all rows of a partition had the same chance."""
+        return all(np.ptp(self.inclusions[self.groups == group]) == 0 for group in np.unique(self.groups))
+
     def basis(self) -> FloatArray:
         """Return an orthonormal basis of the features; squared lengths of its rows are the leverages."""
         features = self.rows[:, :-1]
@@ -79,17 +85,18 @@ def require_even_leverage(sample: RowSample) -> None:
     open_rows = sample.inclusions < 1
     if rank == 0 or not open_rows.any():
         return
-    if size < LEAST_ROWS_PER_COLUMN * rank:
+    least = rank * (_LEAST_UNIFORM if sample.is_uniform else _LEAST_BY_LEVERAGE)
+    if size < least:
         raise InputError(
             f"{size} sampled rows do not show whether single rows decide the fit of {rank} columns: use at least "
-            f"{LEAST_ROWS_PER_COLUMN * rank}, or sketch='gaussian' or 'srht'."
+            f"{least}, or sketch='gaussian' or 'srht'."
         )
     largest = float(np.sum(sample.basis()[open_rows] ** 2, axis=1).max())
     allowed = max(_HARMLESS, float(betaincinv(rank / 2, (size - rank) / 2, 1 - _CHANCE / size)))
     if largest > allowed:
         raise InputError(
-            f"one sampled row has a leverage of {largest:.2f} (rows as even as Gaussian ones stay below {allowed:.2f}), "
-            "and rows like it may be missing from the sample: use sketch='gaussian' or 'srht', or method='exact'."
+            f"one sampled row has a leverage of {largest:.2f} (rows as even as Gaussian ones stay below "
+            f"{allowed:.2f}), and rows like it may be missing from the sample: use sketch='gaussian' or 'srht', or method='exact'."
         )
 
 
@@ -118,10 +125,11 @@ def certify_row_samples(samples: Sequence[RowSample], row_count: int) -> Certifi
     loss = float(np.mean([one.loss for one in found])) * (1 - rank / row_count)
     excess = float(sum(one.terms.sum() for one in found)) / number**2
     above, mean, variance, freedom = _law(found, len(samples[0].rows), rank)
+    in_gram = 4 + number * (len(samples[0].rows) - rank - 3)
     relative = excess / loss if loss > 0 else math.nan
     return CertificateEstimate(
         excess_loss=excess,
-        standard_error=excess * math.sqrt(2 / (freedom + 2)),
+        standard_error=deviation_from_estimate(excess, above, float(in_gram), freedom),
         relative_excess_loss=relative,
         minimal_loss=loss,
         divergence=float(rank),

@@ -57,7 +57,7 @@ class StackedFit:
     @property
     def shares(self) -> FloatArray:
         """Leverage `tr(A⁻¹A_i)` that each partition's sketch has in the stacked fit; they sum to the rank."""
-        return np.trace(self.grams, axis1=1, axis2=2)
+        return np.asarray(np.trace(self.grams, axis1=1, axis2=2))
 
     @property
     def counted(self) -> FloatArray:

@@ -11,7 +11,13 @@ from partsketch.errors import InputError
 from partsketch.theory.approximations import noise_factor, rotation_rows
 from partsketch.theory.arguments import require_sketch_size
 from partsketch.theory.certificate import CertificateEstimate
-from partsketch.theory.chi_squares import freedom_of, log_moments, mean_of_inverses, ratio_confidence
+from partsketch.theory.chi_squares import (
+    deviation_from_estimate,
+    freedom_of,
+    log_moments,
+    mean_of_inverses,
+    ratio_confidence,
+)
 from partsketch.theory.confidence import ConfidenceDistribution
 from partsketch.theory.moments import PartitionMoments
 
@@ -36,8 +42,8 @@ def certify_whole(
     Returns
     -------
     CertificateEstimate
-        Of kind "estimated" for Gaussian sketches, "approximate" for others, "exact" when nothing is left out. The
-        relative standard error is exactly `√(2/(k(m − r)))` for Gaussian sketches.
+        Of kind "estimated" for Gaussian sketches, "approximate" for others, "exact" when nothing is left out. Its
+        intervals are exact for one Gaussian sketch, but for a product of chi-squares being taken for one.
     """
     if len({(part.row_count, part.rank) for part in sketches}) != 1:
         raise InputError("sketches of the whole data must agree in rows and rank: pass sketches of the same rows.")
@@ -48,12 +54,13 @@ def certify_whole(
         return nothing_lost(float(np.mean([part.loss for part in sketches])), rank, row_count, k)
     loss = float(np.mean([part.loss for part in sketches])) * m / (m - rank) * (1 - rank / rotation)
     excess = loss * rank * noise_factor(m, rank, rotation) / k
-    freedom = k * (m - rank) * _widening(m, rank, rotation)
-    relative, absolute = _confidences(loss, rank, m, k, rotation)
+    in_noise = k * (m - rank) * _widening(m, rank, rotation)
+    relative, absolute, single = _confidences(loss, rank, m, k, rotation)
+    in_gram = 4 + k * (single - 4) if single > 4 else 0.0
     gaussian = sketch == "gaussian"
     return CertificateEstimate(
         excess_loss=excess,
-        standard_error=excess * math.sqrt(2 / (freedom + 2)),
+        standard_error=deviation_from_estimate(excess, min(rank, rotation - m), in_gram, in_noise),
         relative_excess_loss=rank * noise_factor(m, rank, rotation) / k,
         minimal_loss=loss,
         divergence=float(rank),
@@ -82,7 +89,7 @@ def nothing_lost(loss: float, rank: int, row_count: int, sketches: int) -> Certi
         sketch_terms=np.zeros(sketches),
         averaging_term=0.0,
         kind="exact",
-        reason="the sketches have as many rows as there are, so that nothing is lost",
+        reason="the sketches have as many rows as there are",
         confidence=nothing,
         relative_confidence=nothing,
     )
@@ -95,13 +102,14 @@ def _widening(m: int, rank: int, rotation: float) -> float:
 
 def _confidences(
     loss: float, rank: int, m: int, k: int, rotation: float
-) -> tuple[ConfidenceDistribution, ConfidenceDistribution]:
+) -> tuple[ConfidenceDistribution, ConfidenceDistribution, float]:
     """Return the laws of the excess loss divided by ℓ, and of the excess loss itself, ℓ being estimated.
 
-    One fit loses `ℓ · χ²_r/χ²_{m−r+1}` when the sketch is Gaussian (Section 14 of the mathematics), and with m rows of a
-    random rotation of P rows `ℓ (1 − b) β χ²_{P−m}/χ²_{m−r+1}` with beta variates 1 − b of (P−m, m−r) and β of
-    (r, P−m−r) half degrees of freedom; `1 − b` and the estimate of ℓ, which is a multiple of b, are dependent. Errors of
-    k fits point to random directions: their average loses the mean of k such scales, divided by k, times χ²_r.
+    And the degrees of freedom of the scale of one fit's error, m − r + 1 for a Gaussian sketch.
+
+    One fit loses `ℓ · χ²_r/χ²_{m−r+1}` when the sketch is Gaussian, and with m rows of a random rotation of P rows
+    `ℓ (1 − b) β χ²_{P−m}/χ²_{m−r+1}` with beta variates 1 − b of (P−m, m−r) and β of (r, P−m−r) half degrees of freedom;
+    `1 − b` and the estimate of ℓ, which is a multiple of b, are dependent. Errors of k fits point to random directions: their average loses the mean of k such scales, divided by k, times χ²_r.
     """
     finite = math.isfinite(rotation)
     left = rotation - m
@@ -122,4 +130,4 @@ def _confidences(
     of_loss = log_moments(k * (m - rank) * _widening(m, rank, rotation))
     shared = 2 * log_moments(rotation - rank)[1] / k if finite else 0.0
     absolute = ratio_confidence(loss * scale, above, centre - of_loss[0], spread + of_loss[1] + shared)
-    return relative, absolute
+    return relative, absolute, single
