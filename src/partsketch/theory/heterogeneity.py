@@ -156,7 +156,8 @@ def _gain(parts: Sequence[PartitionMoments], variation: FloatArray) -> _Gain | N
 
     With v_i those variances, `E T = Σ v_i (r_i − h_i)`, h_i the leverage of partition i in the common fit, and
     `Var T = 2 [Σ v_i² (r_i − 2 h_i) + Σ_ij v_i v_j tr(H_i H_j)]`; the estimate of E T has `m_i − r_i` degrees of
-    freedom from each partition. Degrees of freedom follow (Satterthwaite); squares of estimates are corrected for their noise.
+    freedom from each partition. Degrees of freedom follow (Satterthwaite); squares of estimates are corrected for
+    their noise.
     """
     pooled = pooled_moments(list(parts))
     ranks = np.array([float(part.rank) for part in parts])

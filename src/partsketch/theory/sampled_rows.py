@@ -2,8 +2,8 @@
 
 A sample keeps single rows, so that noise which depends on the features, and rows of large leverage, reach the fit
 undiluted; formulas from sizes alone were low by a factor of up to four on heavy-tailed rows. Leaving out one row at a
-time shows what each does to the fit; the sum of the squares of that, each times the chance of its row to be left out, is
-what the sample loses. What no sampled row shows, nothing can tell: where one row of a uniform sample decides a
+time shows what each does to the fit; the sum of the squares of that, each times the chance of its row to be left out,
+is what the sample loses. What no sampled row shows, nothing can tell: where one row of a uniform sample decides a
 direction by itself, others like it may be outside, and nothing is claimed.
 """
 
@@ -96,7 +96,8 @@ def require_even_leverage(sample: RowSample) -> None:
     if largest > allowed:
         raise InputError(
             f"one sampled row has a leverage of {largest:.2f} (rows as even as Gaussian ones stay below "
-            f"{allowed:.2f}), and rows like it may be missing from the sample: use sketch='gaussian' or 'srht', or method='exact'."
+            f"{allowed:.2f}), and rows like it may be missing from the sample: use sketch='gaussian' or 'srht', or "
+            "method='exact'."
         )
 
 

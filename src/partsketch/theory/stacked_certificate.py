@@ -36,8 +36,8 @@ def certify_stacked(fit: StackedFit) -> CertificateEstimate:
     """Estimate the excess loss of the stacked fit (Extension of Theorem 3.1).
 
     The error has covariance `A⁻¹KA⁻¹` with `K = Σ v_i A_i + c_i c_iᵀ/m_i` (see `stacking`); its product with the
-    unknown G is estimated as by leaving out one sketch row at a time. For one partition it is `ℓ̂ r/(m − r − 1)`, which is
-    unbiased. For several, simulated with m from d + 4 to 4d, it is within 4% in the mean for alike partitions, unlike
+    unknown G is estimated as by leaving out one sketch row at a time. For one partition it is `ℓ̂ r/(m − r − 1)`, which
+    is unbiased. For several, simulated with m from d + 4 to 4d, it is within 4% in the mean for alike partitions, unlike
     coefficients, unlike noise and heavy tails, and within 10% when sizes or scales differ tenfold besides.
 
     Parameters
@@ -85,8 +85,8 @@ def _law(fit: StackedFit, prices: FloatArray) -> _Law:
     """Return the law of the excess loss divided by its estimate.
 
     For one partition it is `(m − r)(m − r − 1)/r · χ²_r/(χ²_{m−r+1} χ²_{m−r})`, exactly. In general degrees of
-    freedom are found from variances (Satterthwaite): of the error given A, of A, and of the estimated noise, less twice the
-    covariance of error and estimate, which share residuals where other partitions hold the fit.
+    freedom are found from variances (Satterthwaite): of the error given A, of A, and of the estimated noise, less twice
+    the covariance of error and estimate, which share residuals where other partitions hold the fit.
     """
     freedom = fit.freedom
     noise = fit.sampling * np.maximum(fit.variances, 0.0)

@@ -108,8 +108,9 @@ def _confidences(
     And the degrees of freedom of the scale of one fit's error, m − r + 1 for a Gaussian sketch.
 
     One fit loses `ℓ · χ²_r/χ²_{m−r+1}` when the sketch is Gaussian, and with m rows of a random rotation of P rows
-    `ℓ (1 − b) β χ²_{P−m}/χ²_{m−r+1}` with beta variates 1 − b of (P−m, m−r) and β of (r, P−m−r) half degrees of freedom;
-    `1 − b` and the estimate of ℓ, which is a multiple of b, are dependent. Errors of k fits point to random directions: their average loses the mean of k such scales, divided by k, times χ²_r.
+    `ℓ (1 − b) β χ²_{P−m}/χ²_{m−r+1}` with beta variates 1 − b of (P−m, m−r) and β of (r, P−m−r) half degrees of
+    freedom; `1 − b` and the estimate of ℓ, which is a multiple of b, are dependent. Errors of k fits point to random
+    directions: their average loses the mean of k such scales, divided by k, times χ²_r.
     """
     finite = math.isfinite(rotation)
     left = rotation - m
