@@ -40,15 +40,20 @@ def checked_certificate(certificate: Certificate, target_square: float) -> Certi
     with np.errstate(over="ignore"):
         values = {name: getattr(certificate, name) for name in names}
         scaled = {name: None if value is None else float(value * target_square) for name, value in values.items()}
+        confidence = certificate.confidence and certificate.confidence.scaled(target_square)
     known = [*scaled.values(), certificate.relative_excess_loss, certificate.divergence]
     if all(value is None or np.isfinite(value) for value in known):
-        return certificate if target_square == 1.0 else replace(certificate, **scaled)
+        if target_square == 1.0:
+            return certificate
+        return replace(certificate, confidence=confidence, **scaled)
     reason = "the sizes of the partitions' columns, or of the target, differ by more than a double holds"
     return replace(
         certificate,
         kind="unavailable",
         **dict.fromkeys((*names, "relative_excess_loss", "divergence")),
         heterogeneity=None,
+        confidence=None,
+        relative_confidence=None,
         reason=reason,
         sentence=f"What the fit loses is not known: {reason}; divide columns by constants, or fit exactly.",
     )

@@ -143,7 +143,7 @@ def _weights(summaries: Sequence[Summary], regression: Regression) -> FloatArray
     for target in regression.targets:
         if get_sketch(summaries[0].kind).is_random:
             moments = moments_of_sketches(summaries, regression.features, target, regression.free_columns)
-            columns.append(sketch_weights(moments))
+            columns.append(sketch_weights(moments).values)
         else:
             columns.append(
                 average_weights(exact_moments(summaries, regression.features, target, regression.free_columns))

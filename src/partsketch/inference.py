@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,21 @@ from partsketch.theory.covariance import (
     spread_covariance,
     whole_covariance,
 )
-from partsketch.theory.stacking import stacked_covariance, stacked_fit
+from partsketch.theory.heterogeneity import constant_noise_agreement
+from partsketch.theory.stacked_certificate import stacked_covariance
+from partsketch.theory.stacking import stacked_fit
+from partsketch.theory.weights import sketch_weights
+
+if TYPE_CHECKING:
+    from partsketch.certificate import Certificate
 
 FloatArray = NDArray[np.float64]
 
 #: The fits that a number may be of: averaged and stacked fits also tell of others, which they stand for.
-THIS_FIT, EXACT_FIT, PARTITION_FITS = "this fit", "exact least squares", "the partitions' own fits"
+THIS_FIT, EXACT_FIT = "this fit", "exact least squares"
+
+#: Below this p-value of a test that partitions agree, averaged fits have no standard errors around shared coefficients.
+LEAST_AGREEMENT = 0.001
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +46,12 @@ class Inference:
     Attributes
     ----------
     standard_errors
-        From the model of independent noise with one variance; None when unavailable.
+        From a model of independent noise, of one variance on all rows or, for averaged fits, in each partition; None
+        when unavailable.
     degrees_of_freedom
         Of the t distribution.
     noise_variance
-        Estimate of the noise variance.
+        Loss of the fit named by `noise_variance_of`, divided by rows less columns: the squared residual error.
     spread_standard_errors
         From the spread of the averaged fits around their average, without a noise model; None when there are not at
         least two fits to independent rows.
@@ -54,8 +64,7 @@ class Inference:
     reason
         Why standard errors are unavailable; empty when they are available.
     noise_variance_of, r_squared_of
-        Which fit the noise variance and r_squared are of: "this fit", "exact least squares" on all rows, or "the
-        partitions' own fits", each on its rows.
+        Which fit the noise variance and r_squared are of: "this fit", or "exact least squares" on all rows.
     """
 
     standard_errors: FloatArray | None
@@ -103,12 +112,14 @@ def infer(
     regression: Regression,
     number: int,
     moments: FitMoments,
+    certificate: Certificate,
 ) -> Inference:
-    """Return what is known of the coefficients of target `number`."""
+    """Return what is known of the coefficients of target `number`; its certificate is in units of the summaries."""
     weights = combination.weights[:, number]
+    averaged = method in ("average", "partition")
     estimated = METHODS[method].sketched or combination.solutions[0].inverse == "estimated"
     spread: CoefficientCovariance | None = None
-    if method in ("average", "partition") and len(combination.solutions) > 1:
+    if averaged and len(combination.solutions) > 1:
         fits = np.stack([solution.coefficients[:, number] for solution in combination.solutions])
         spread = spread_covariance(fits, weights)
     covariance: CoefficientCovariance | None = None
@@ -120,25 +131,28 @@ def infer(
             if method == "exact":
                 covariance = _exact_covariance(combination, exact_rows(combination, summaries), number)
             else:
-                covariance = _covariance(method, summaries, weights, regression.features, moments)
+                if averaged and len(summaries) > 1:
+                    _require_one_truth(method, moments, certificate)
+                covariance = _covariance(method, summaries, weights, regression, moments)
         except InputError as error:
             reason = str(error).rstrip(".")
     noise = None if covariance is None else covariance.noise_variance
+    r_squared = _known_r_squared(combination, number)
+    if averaged:
+        noise, r_squared = _of_averaged_fit(summaries, regression, number, certificate, METHODS[method].sketched)
+    elif combination.solutions[0].total_sums is None and noise is not None:
+        r_squared = _r_squared(method, summaries, combination, regression, number, noise)
     return Inference(
         standard_errors=_restored_errors(covariance, regression, number),
         degrees_of_freedom=None if covariance is None else covariance.degrees_of_freedom,
         noise_variance=None if noise is None else noise * _target_unit(regression, number) ** 2,
         spread_standard_errors=_restored_errors(spread, regression, number),
         spread_degrees_of_freedom=None if spread is None else spread.degrees_of_freedom,
-        r_squared=_known_r_squared(combination, number)
-        if combination.solutions[0].total_sums is not None
-        else None
-        if noise is None
-        else _r_squared(method, summaries, combination, regression, number, noise),
+        r_squared=r_squared,
         is_estimated=estimated,
         reason=reason,
-        noise_variance_of=_noise_variance_of(method),
-        r_squared_of=THIS_FIT if method == "exact" else EXACT_FIT,
+        noise_variance_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
+        r_squared_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
     )
 
 
@@ -157,11 +171,36 @@ def _restored_errors(
     return errors if np.isfinite(errors).all() else None
 
 
-def _noise_variance_of(method: str) -> str:
-    """Name the fits whose residuals the noise variance is estimated from."""
-    if method == "exact":
-        return THIS_FIT
-    return PARTITION_FITS if method in ("average", "partition") else EXACT_FIT
+def _require_one_truth(method: str, moments: FitMoments, certificate: Certificate) -> None:
+    """Refuse errors that are too small by the data: partitions do not share coefficients, or noise is not constant.
+
+    Exact factors do not tell which of the two it is, but either makes the errors wrong.
+    """
+    test = certificate.heterogeneity
+    chance = None if test is None else test.p_value
+    if method == "average":
+        chance = constant_noise_agreement(moments.exact)
+    if chance is not None and chance < LEAST_AGREEMENT:
+        raise InputError(
+            f"fits of partitions differ more than constant noise and shared coefficients allow (p = {chance:.2g}), and "
+            "errors that assume both would be too small: ask for kind='spread', or fit with method='exact'"
+        )
+
+
+def _of_averaged_fit(
+    summaries: Sequence[Summary], regression: Regression, number: int, certificate: Certificate, sketched: bool
+) -> tuple[float | None, float | None]:
+    """Return the residual variance and R² of the averaged fit itself, whose loss the certificate knows."""
+    if certificate.excess_loss is None or certificate.minimal_loss is None:
+        return None, None
+    loss = certificate.minimal_loss + certificate.excess_loss
+    rows, columns = sum(summary.row_count for summary in summaries), len(regression.features)
+    variance = loss / (rows - columns) if rows > columns else None
+    total = _residual_sum(summaries, regression.features[: regression.free_columns], regression.targets[number])
+    if sketched:
+        size = sum(summary.matrix.shape[0] for summary in summaries)
+        total *= size / (size - regression.free_columns)
+    return variance, 1.0 - loss / total if total > 0 else None
 
 
 def exact_rows(combination: Combination, summaries: Sequence[Summary]) -> int:
@@ -184,22 +223,25 @@ def _exact_covariance(combination: Combination, row_count: int, number: int) -> 
 
 
 def _covariance(
-    method: str, summaries: Sequence[Summary], weights: FloatArray, features: tuple[str, ...], moments: FitMoments
+    method: str, summaries: Sequence[Summary], weights: FloatArray, regression: Regression, moments: FitMoments
 ) -> CoefficientCovariance:
+    features = regression.features
     if method == "average":
         return average_covariance(moments.exact, weights, features)
     if method == "partition":
-        return partition_covariance(moments.estimated, weights)
+        estimated = regression.averaging == "inverse_variance" and len(weights) > 1
+        return partition_covariance(moments.estimated, sketch_weights(moments.estimated) if estimated else weights)
     counts = [summary.row_count for summary in summaries]
     if method == "whole":
-        return whole_covariance(moments.sketches, counts[0])
-    return stacked_covariance(stacked_fit(moments.sketches, counts, summaries[0].kind), moments.sketches, features)
+        return whole_covariance(moments.sketches, counts[0], summaries[0].kind)
+    return stacked_covariance(stacked_fit(moments.sketches, counts, summaries[0].kind), features)
 
 
 def _known_r_squared(combination: Combination, number: int) -> float | None:
-    """Return 1 − ℓ/(total sum of squares) of a fit that computed both."""
+    """Return 1 − ℓ/(total sum of squares) of a fit that computed both, else None."""
     solution = combination.solutions[0]
-    assert solution.total_sums is not None
+    if solution.total_sums is None:
+        return None
     total = float(solution.total_sums[number])
     return 1.0 - float(solution.residual_sums[number]) / total if total > 0 else None
 
@@ -222,10 +264,8 @@ def _r_squared(
         total *= size / (size - free_columns) / looks
         rows = sum(summary.row_count for summary in summaries) / looks
         loss = noise * (rows - len(features))
-    elif method == "exact":
-        loss = float(combination.solutions[0].residual_sums[number])
     else:
-        loss = _residual_sum(summaries, features, target)
+        loss = float(combination.solutions[0].residual_sums[number])
     return 1.0 - loss / total if total > 0 else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from partsketch.sources.encoding import Encoding
 from partsketch.summary import Summary
 from partsketch.summary_moments import FitMoments
 from partsketch.surveying import plan_survey
-from partsketch.wording import alias_warnings, left_out_warnings, size_warnings
+from partsketch.wording import alias_warnings, left_out_warnings, size_warnings, unknown_loss_warnings
 
 FloatArray = NDArray[np.float64]
 
@@ -130,11 +130,13 @@ def build_model(
     target_units = np.ones(len(moments)) if coordinates is None else coordinates.unit[columns:]
     # Partitions of wildly different sizes overflow in some numbers: these are then not stated.
     with np.errstate(over="ignore", invalid="ignore"):
+        certified = [certify(*common, number, shared) for number, shared in enumerate(moments)]
+        inferences = tuple(infer(*common, number, shared, certified[number]) for number, shared in enumerate(moments))
         certificates = tuple(
-            checked_certificate(certify(*common, number, shared), float(target_units[number]) ** 2)
-            for number, shared in enumerate(moments)
+            checked_certificate(certificate, float(unit) ** 2)
+            for certificate, unit in zip(certified, target_units, strict=True)
         )
-        inferences = tuple(infer(*common, number, shared) for number, shared in enumerate(moments))
+    record = replace(record, warnings=(*record.warnings, *unknown_loss_warnings(certificates, regression.penalty)))
     return Model(
         feature_names=regression.features[first:],
         target_names=regression.targets,

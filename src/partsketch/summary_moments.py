@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from partsketch.summary import Summary
 from partsketch.theory.moments import PartitionMoments
 from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
+
+FloatArray = NDArray[np.float64]
 
 
 def exact_moments(
@@ -52,6 +57,12 @@ class FitMoments:
     def estimated(self) -> SketchMoments:
         """Unbiased estimates of the moments of each partition from its sketch."""
         return moments_of_sketches(self._summaries, *self._asked)
+
+    @property
+    def matrices(self) -> list[FloatArray]:
+        """The rows of each summary, features and then the target."""
+        features, target, _ = self._asked
+        return [summary.select((*features, target)) for summary in self._summaries]
 
     @cached_property
     def sketches(self) -> Sequence[PartitionMoments]:

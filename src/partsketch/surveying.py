@@ -22,11 +22,11 @@ from partsketch.outlook import LossPoint, Outlook, Settled, TargetOutlook
 from partsketch.summary import Summary
 from partsketch.summary_moments import exact_moments
 from partsketch.theory.approximations import noise_factor, rotation_rows, stacked_excess_loss
-from partsketch.theory.certificate import certify_partition
 from partsketch.theory.design import gaussian_design_divergence
 from partsketch.theory.excess_loss import unsketched_average_excess_loss
 from partsketch.theory.expected_loss import expected_partition_excess_loss
 from partsketch.theory.moments import pooled_moments, trace_products
+from partsketch.theory.partition_certificate import certify_partition
 from partsketch.theory.sketch_moments import SketchMoments, sketch_moments
 
 FloatArray = NDArray[np.float64]

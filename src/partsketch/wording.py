@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 from partsketch.pieces import INTERCEPT
 from partsketch.record import PartitionLeftOut
 from partsketch.solve import Alias, Solution
+
+if TYPE_CHECKING:
+    from partsketch.certificate import Certificate
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
@@ -65,6 +69,16 @@ def left_out_warnings(left_out: Sequence[PartitionLeftOut], kept: int, most: int
     return [
         f"{len(left_out)} of {len(left_out) + kept} partitions {verb} left out: {named}{more}. The model, its "
         "certificate and its intervals are of the others alone."
+    ]
+
+
+def unknown_loss_warnings(certificates: Sequence[Certificate], penalty: float) -> list[str]:
+    """Say why it is not known what a fit loses; a ridge fit is meant to lose."""
+    if penalty > 0:
+        return []
+    reasons = [certificate.reason for certificate in certificates if certificate.kind == "unavailable"]
+    return [
+        f"What the fit loses against exact least squares is unknown: {reason}." for reason in dict.fromkeys(reasons)
     ]
 
 

@@ -128,9 +128,10 @@ def _on_sizes(found: Diagnosis) -> Iterator[str]:
 
 def _on_methods(found: Diagnosis) -> Iterator[str]:
     losses = {loss.method: loss.excess for loss in found.losses}
-    if found.heterogeneity is not None and found.heterogeneity.p_value < _HETEROGENEOUS:
+    chance = None if found.heterogeneity is None else found.heterogeneity.p_value
+    if chance is not None and chance < _HETEROGENEOUS:
         yield (
-            f"Coefficients differ between partitions more than chance allows (p = {found.heterogeneity.p_value:.1g}): "
+            f"Coefficients differ between partitions more than chance allows (p = {chance:.1g}): "
             "one model for all describes none of them well."
         )
     stack, partition, average = losses["stack"], losses["partition"], losses["average"]

@@ -169,7 +169,7 @@ def _judge(
         ratio_without_heavy_rows=seen.ratio_without(heavy),
         burg_divergence=float(traces.mean() - pooled.columns) if full_rank else None,
         influential_rows=rows,
-        heterogeneity=_heterogeneity(moments),
+        heterogeneity=_heterogeneity(options.partition_by, moments, random_moments),
         losses=method_losses(moments, random_moments, size),
         curve=loss_curve(moments, size),
         advice=(),
@@ -184,9 +184,11 @@ def _random_ratio(sizes: list[int], rank: int) -> float | None:
         return None
 
 
-def _heterogeneity(moments: list[PartitionMoments]) -> Heterogeneity | None:
-    try:
-        tested = partition_heterogeneity(moments)
-    except InputError:
+def _heterogeneity(
+    partition_by: str, moments: list[PartitionMoments], random_moments: list[PartitionMoments]
+) -> Heterogeneity | None:
+    if len(moments) < 2:
         return None
-    return tested if tested.degrees_of_freedom > 0 and np.isfinite(tested.statistic) else None
+    if partition_by == "shuffle":
+        return Heterogeneity.unavailable("the partitions are random, and share their coefficients by design")
+    return partition_heterogeneity(moments, random_moments)

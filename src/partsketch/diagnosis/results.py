@@ -120,7 +120,8 @@ class Diagnosis:
         Every row whose leverage in its own partition is at least 0.1 and three times the average there, largest
         relative leverage first.
     heterogeneity
-        Test of whether partitions share their coefficients; None when there is nothing to compare.
+        Test of whether partitions share their coefficients, beside random partitions of the same rows, or why there is
+        none; None when there is one partition.
     losses
         What each method would lose.
     curve

@@ -85,12 +85,15 @@ def _divergence_lines(found: Diagnosis) -> list[str]:
     lines = [f"D/d = {found.divergence_ratio:.4g}" + (f"; {'; '.join(beside)}" if beside else "")]
     if found.burg_divergence is not None:
         lines.append(f"Mean Burg divergence {found.burg_divergence:.4g}")
-    if found.heterogeneity is not None:
-        test = found.heterogeneity
+    test = found.heterogeneity
+    if test is not None and test.p_value is not None:
         lines.append(
-            f"Do partitions share coefficients? Q = {test.statistic:.4g} with {test.degrees_of_freedom} degrees of "
-            f"freedom, p = {test.p_value:.2g}"
+            f"Do partitions share coefficients? F = {test.statistic:.4g} with {test.degrees_of_freedom:.3g} and "
+            f"{test.residual_degrees_of_freedom:.3g} degrees of freedom, p = {test.p_value:.2g} (beside random "
+            "partitions of the same rows)"
         )
+    elif test is not None:
+        lines.append(f"Do partitions share coefficients? Not tested: {test.reason}")
     return lines
 
 

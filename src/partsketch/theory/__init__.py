@@ -11,7 +11,8 @@ from partsketch.theory.approximations import (
     stacked_excess_loss,
 )
 from partsketch.theory.bounds import high_probability_excess_loss, smallest_sketch_size
-from partsketch.theory.certificate import CertificateEstimate, certify_partition, certify_whole
+from partsketch.theory.certificate import CertificateEstimate
+from partsketch.theory.confidence import ConfidenceDistribution
 from partsketch.theory.covariance import (
     CoefficientCovariance,
     average_covariance,
@@ -51,20 +52,36 @@ from partsketch.theory.expected_loss import (
     expected_unsketched_average_excess_loss,
     expected_whole_excess_loss,
 )
-from partsketch.theory.heterogeneity import Heterogeneity, cochran_q, partition_heterogeneity, sketch_heterogeneity
+from partsketch.theory.heterogeneity import Heterogeneity, partition_heterogeneity, sketch_heterogeneity
 from partsketch.theory.moments import PartitionMoments, moments_of, pooled_moments
+from partsketch.theory.partition_certificate import certify_partition
+from partsketch.theory.pooled_scatter import PooledScatter, pooled_scatter
 from partsketch.theory.ridge import effective_dimension, ridge_penalty_from_sketch, sketched_ridge_penalty
+from partsketch.theory.sampled_rows import RowSample, certify_row_samples
 from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
-from partsketch.theory.stacking import StackedFit, certify_stacked, stacked_covariance, stacked_fit
+from partsketch.theory.stacked_certificate import certify_stacked, stacked_covariance
+from partsketch.theory.stacking import StackedFit, stacked_fit
 from partsketch.theory.stacking_given_data import stacked_excess_loss_given_data
-from partsketch.theory.weights import average_weights, inverse_variance_weights, partition_weights, sketch_weights
+from partsketch.theory.weights import (
+    SketchWeights,
+    average_weights,
+    given_weights,
+    inverse_variance_weights,
+    partition_weights,
+    sketch_weights,
+)
+from partsketch.theory.whole import certify_whole
 
 __all__ = [
     "CertificateEstimate",
     "CoefficientCovariance",
+    "ConfidenceDistribution",
     "Heterogeneity",
     "PartitionMoments",
+    "PooledScatter",
+    "RowSample",
     "SketchMoments",
+    "SketchWeights",
     "StackedFit",
     "approximate_partition_excess_loss",
     "approximate_whole_excess_loss",
@@ -73,9 +90,9 @@ __all__ = [
     "burg_divergence",
     "burg_divergence_matrix",
     "certify_partition",
+    "certify_row_samples",
     "certify_stacked",
     "certify_whole",
-    "cochran_q",
     "confidence_intervals",
     "divergence",
     "divergence_matrix",
@@ -89,6 +106,7 @@ __all__ = [
     "gaussian_design_divergence",
     "gaussian_design_divergence_of_sizes",
     "gaussian_design_gap",
+    "given_weights",
     "high_probability_excess_loss",
     "inverse_variance_weights",
     "leverage_scores",
@@ -101,6 +119,7 @@ __all__ = [
     "partition_heterogeneity",
     "partition_weights",
     "pooled_moments",
+    "pooled_scatter",
     "printed_gap_factor",
     "read_sketch",
     "relative_leverage_scores",

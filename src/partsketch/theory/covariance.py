@@ -1,7 +1,8 @@
-"""Covariance of the coefficients, and intervals from it: fixed design, one noise variance, full rank."""
+"""Covariance of the coefficients, and intervals from it: fixed design, full rank, one true coefficient vector."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,9 +11,11 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from partsketch.errors import InputError
+from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size, weights_for
 from partsketch.theory.moments import PartitionLike, PartitionMoments, moments_of, require_full_rank
 from partsketch.theory.sketch_moments import SketchMoments
+from partsketch.theory.weights import SketchWeights, given_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +90,12 @@ def exact_covariance(pooled: PartitionMoments, names: Sequence[str] | None = Non
 def average_covariance(
     partitions: Sequence[PartitionLike], weights: ArrayLike | None = None, names: Sequence[str] | None = None
 ) -> CoefficientCovariance:
-    """`σ̂² Σ w_i² G_i⁻¹` of the unsketched average ᾱ (proof of Claim 4.7), with `σ̂² = Σ ℓ_i/(n − kd)`.
+    """`Σ w_i² σ̂_i² G_i⁻¹` of the unsketched average ᾱ (proof of Claim 4.7), with `σ̂_i² = ℓ_i/(p_i − d)` of each.
 
     Parameters
     ----------
     partitions : sequence of PartitionMoments or of pairs (X_i, y_i)
-        The data; every partition of full rank.
+        The data; every partition of full rank, with more rows than columns, and one true coefficient vector for all.
     weights : array of shape (k,), optional
         Averaging weights that sum to one; equal by default.
     names : sequence of str, optional
@@ -101,20 +104,30 @@ def average_covariance(
     Returns
     -------
     CoefficientCovariance
-        With n − kd degrees of freedom; exact for Gaussian noise.
+        The noise may differ between partitions; degrees of freedom are Satterthwaite's.
     """
     moments = moments_of(partitions)
     shares = weights_for(len(moments), weights)
     for index, part in enumerate(moments):
         require_full_rank(part, index, names)
-    freedom = _residual_freedom(sum(part.row_count - part.rank for part in moments))
-    variance = sum(part.loss for part in moments) / freedom
-    matrix = np.sum([share**2 * part.inverse_gram for share, part in zip(shares, moments, strict=True)], axis=0)
-    return CoefficientCovariance(variance * matrix, freedom, variance)
+        if part.row_count <= part.rank:
+            raise InputError(
+                f"partition {index} has {part.row_count} rows for {part.rank} columns and shows no noise: merge it "
+                "with another."
+            )
+    freedoms = np.array([float(part.row_count - part.rank) for part in moments])
+    losses = np.array([part.loss for part in moments])
+    terms = np.stack([part.inverse_gram for part in moments]) * (shares**2 * losses / freedoms)[:, None, None]
+    return CoefficientCovariance(
+        terms.sum(axis=0), _satterthwaite(terms, freedoms), float(losses.sum() / freedoms.sum())
+    )
 
 
 def partition_covariances(moments: SketchMoments) -> FloatArray:
-    """`σ̂² [1 + (p_i − r_i)/(m_i − r_i − 1)] Ĝ_i⁺` of each θ_i, from the sketches alone (Claim 4.5b plus the noise).
+    """`ℓ̂_i [1/(m_i − r_i − 1) + 1/(p_i − r_i)] Ĝ_i⁺` of each θ_i, from the sketches alone (Claim 4.5b plus the noise).
+
+    The first term is what sketching adds, the second the noise of the rows themselves, `σ_i² = ℓ_i/(p_i − r_i)`, which
+    may differ between partitions.
 
     Parameters
     ----------
@@ -126,33 +139,57 @@ def partition_covariances(moments: SketchMoments) -> FloatArray:
     array of shape (k, d, d)
         Covariance of each fit around the true coefficients, on its row space.
     """
-    factors = moments.noise_variance * (1 + (moments.row_counts - moments.ranks) * moments.noise_factors)
+    return _scaled_inverses(moments, moments.losses)
+
+
+def _scaled_inverses(moments: SketchMoments, losses: FloatArray) -> FloatArray:
+    factors = losses * (moments.noise_factors + 1 / np.maximum(moments.row_counts - moments.ranks, 1.0))
     return np.stack([factor * root @ root.T for factor, root in zip(factors, moments.inverse_roots, strict=True)])
 
 
-def partition_covariance(moments: SketchMoments, weights: ArrayLike | None = None) -> CoefficientCovariance:
-    """`Σ w_i² σ̂² [1 + (p_i − d)/(m_i − d − 1)] Ĝ_i⁻¹` of θ̄, from the sketches alone (Extension of Theorem 3.3).
+def partition_covariance(
+    moments: SketchMoments, weights: ArrayLike | SketchWeights | None = None
+) -> CoefficientCovariance:
+    """`Σ w_i² ℓ̂_i [1/(m_i − d − 1) + 1/(p_i − d)] Ĝ_i⁻¹` of θ̄, from the sketches alone (Extension of Theorem 3.3).
 
     Parameters
     ----------
     moments : SketchMoments
-        From `sketch_moments`; singular partitions are refused, their average is biased.
-    weights : array of shape (k,), optional
-        Averaging weights that sum to one; equal by default.
+        From `sketch_moments`; singular partitions are refused, their average is biased. One true coefficient vector is
+        assumed for all, not one noise.
+    weights : array of shape (k,) or SketchWeights, optional
+        Averaging weights that sum to one, or what `sketch_weights` returned; equal by default.
 
     Returns
     -------
     CoefficientCovariance
-        With `Σ(m_i − d)` degrees of freedom. Given the sketched features, θ̄ is Gaussian around ᾱ.
+        With Satterthwaite's degrees of freedom. Given the sketched features, θ̄ is Gaussian around ᾱ.
     """
     moments.require_full_rank()
-    shares = weights_for(len(moments.sketches), weights)
-    matrix = np.tensordot(shares**2, partition_covariances(moments), axes=1)
-    return CoefficientCovariance(matrix, moments.residual_degrees_of_freedom, moments.noise_variance)
+    chosen = weights if isinstance(weights, SketchWeights) else given_weights(moments, weights)
+    terms = _scaled_inverses(moments, chosen.squared_loss_products)
+    # The square of an estimate with f degrees of freedom is too large by (f + 2)/f.
+    freedom = _satterthwaite(terms, moments.sizes - moments.ranks + 2)
+    return CoefficientCovariance(terms.sum(axis=0), freedom, moments.noise_variance)
 
 
-def whole_covariance(sketches: Sequence[PartitionMoments], row_count: int) -> CoefficientCovariance:
-    """`σ̂² [Ĝ⁻¹ + (n − d)/(k² m) Σ A_i⁻¹]` of β̄, from its k Gaussian sketches of all rows (Theorem 3.1's proof).
+def _satterthwaite(terms: FloatArray, freedoms: FloatArray) -> float:
+    """Degrees of freedom of a sum of matrices of which each has its own, shares measured by the sum itself."""
+    total = terms.sum(axis=0)
+    if not np.trace(total) > 0:
+        return float(freedoms.sum())
+    inverse = np.linalg.pinv(total, hermitian=True)
+    shares = np.einsum("kij,ji->k", terms, inverse)
+    return float(shares.sum() ** 2 / np.sum(shares**2 / freedoms))
+
+
+def whole_covariance(
+    sketches: Sequence[PartitionMoments], row_count: int, sketch: str = "gaussian"
+) -> CoefficientCovariance:
+    """`σ̂² [Ĝ⁻¹ + (n − d)/(k² m) Σ A_i⁻¹]` of β̄, from its k sketches of all rows (Theorem 3.1's proof).
+
+    Sketches that sample a rotation of P rows add `(P − m)/(P − d)` of the second term; with m = P what is left is the
+    covariance of exact least squares.
 
     Parameters
     ----------
@@ -160,24 +197,32 @@ def whole_covariance(sketches: Sequence[PartitionMoments], row_count: int) -> Co
         From `read_sketch`, all of m > d + 1 rows and full rank.
     row_count : int
         Rows n behind them.
+    sketch : str
+        Kind of sketch, as in `rotation_rows`.
 
     Returns
     -------
     CoefficientCovariance
-        With k(m − d) degrees of freedom.
+        With k(m − d) degrees of freedom for Gaussian sketches; never more than n − d.
     """
     parts = moments_of(list(sketches))
     for part in parts:
         require_full_rank(part, None)
         require_sketch_size(part.row_count, part.rank)
     k, m, d = len(parts), parts[0].row_count, parts[0].columns
-    freedom = _residual_freedom(k * (m - d))
-    rows = _residual_freedom(row_count - d)
-    loss = sum(part.loss for part in parts) * m / freedom
+    rows, freedom = _residual_freedom(row_count - d), _residual_freedom(k * (m - d))
+    rotation = rotation_rows(sketch, row_count)
+    left_out = max(0.0, 1 - m / rotation)
+    finite = math.isfinite(rotation)
+    loss = sum(part.loss for part in parts) * m / freedom * (1 - left_out * d / rotation if finite else 1.0)
+    loss = loss if left_out else sum(part.loss for part in parts) / k
     stacked = np.vstack([part.factor for part in parts])
     pooled = PartitionMoments(stacked, k * m, parts[0].free_columns, row_count)
-    sampling = pooled.inverse_gram * (k * m - d - 1) / m
-    sketching = np.sum([part.inverse_gram for part in parts], axis=0) * rows / (k**2 * m)
+    # The inverse of a sketched Gram matrix is too large by what was left out of the rotation.
+    sampling = pooled.inverse_gram * k * (1 - left_out * (d + 1) / (k * m))
+    added = rows / (k**2 * m) * (left_out * rotation / (rotation - d) if finite else 1.0)
+    sketching = np.sum([part.inverse_gram for part in parts], axis=0) * added
+    freedom = min(freedom / left_out, rows) if finite and left_out else rows if finite else freedom
     return CoefficientCovariance(loss / rows * (sampling + sketching), freedom, loss / rows)
 
 

@@ -1,133 +1,197 @@
-"""Do the partitions share their coefficients? Cochran's Q, as in meta-analysis, for vectors and any rank."""
+"""Do the partitions share their coefficients? An F test that does not take the noise for constant.
+
+The statistic is what separate fits gain over one fit, `T = ℓ − Σ ℓ_i`. Each partition's part of it is judged by its own
+noise (Brown and Forsythe's test, for vectors), so noise may differ between partitions. Within a partition noise may
+depend on the features. Then fits vary by a factor Ψ more than constant noise has it, which no factor or sketch shows:
+
+- Fits to sketches vary by the sketch far more than by the noise of the rows, and the law of the sketch is known. The
+  part of the rows is taken ten times as large as constant noise has it; the test is then on the safe side.
+- Exact factors alone do not allow the test: noise that depends on features cannot be told from unlike coefficients.
+  Beside random partitions of the same rows it can, because those share their coefficients and have the same Ψ.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import chdtrc, fdtrc
+from scipy.special import fdtrc
 
-from partsketch.errors import InputError
 from partsketch.theory.arguments import FloatArray
-from partsketch.theory.moments import PartitionLike, PartitionMoments, moments_of
+from partsketch.theory.moments import PartitionMoments, pooled_moments
 from partsketch.theory.sketch_moments import SketchMoments
+
+#: Fits may vary so many times more than constant noise has it; shuffled real tables reach ten.
+_VARIABLE_NOISE = 10.0
+
+#: The allowance for the noise of the rows may be so many times what sketches add; beyond that it decides the test.
+_MOST_ALLOWANCE = 2.0
+
+_FACTORS_ALONE = (
+    "from one summary of each partition unlike coefficients cannot be told from noise that depends on the features; "
+    "`partsketch diagnose` compares with random partitions of the same rows"
+)
 
 
 @dataclass(frozen=True)
 class Heterogeneity:
-    """Cochran's Q with its degrees of freedom and p-value.
+    """A test of whether partitions share their coefficients.
 
     Attributes
     ----------
-    statistic : float
-        Q, the squared distances of the fits from their common value in units of their covariances.
-    degrees_of_freedom : int
-        `Σ r_i − r`, which is (k − 1)d at full rank.
-    p_value : float
-        Probability of a Q at least as large when all partitions share their coefficients.
+    statistic : float or None
+        F, what separate fits gain over one fit, divided by what chance would give; None when there is no test.
+    degrees_of_freedom, residual_degrees_of_freedom : float or None
+        Of the F distribution.
+    p_value : float or None
+        Probability of an F at least as large when all partitions share their coefficients.
+    reason : str
+        Why there is no test; empty when there is one.
     """
 
-    statistic: float
-    degrees_of_freedom: int
-    p_value: float
+    statistic: float | None
+    degrees_of_freedom: float | None
+    residual_degrees_of_freedom: float | None
+    p_value: float | None
+    reason: str = ""
+
+    @classmethod
+    def unavailable(cls, reason: str) -> Heterogeneity:
+        """Return a test that was not made."""
+        return cls(None, None, None, None, reason)
 
 
-def cochran_q(
-    coefficients: ArrayLike,
-    precision_roots: Sequence[ArrayLike],
-    residual_degrees_of_freedom: float = math.inf,
-    ranks: Sequence[int] | None = None,
-) -> Heterogeneity:
-    """Cochran's Q of k fits with known precision matrices (extension: Section 2 assumes one coefficient vector).
+@dataclass(frozen=True)
+class _Gain:
+    """What separate fits gain: T over what constant noise would give, and the degrees of freedom of either."""
 
-    Parameters
-    ----------
-    coefficients : array of shape (k, d)
-        The fits, minimum norm where singular.
-    precision_roots : sequence of arrays with d columns
-        `W_i` with `W_iᵀW_i` the inverse (pseudo-inverse on a singular partition) of the covariance of fit i.
-    residual_degrees_of_freedom : float
-        Behind the noise variance in those precisions; infinite gives χ², finite gives `Q/df` an F distribution.
-    ranks : sequence of int, optional
-        Ranks of the roots where they are known; otherwise they are found from their singular values.
-
-    Returns
-    -------
-    Heterogeneity
-        With zero degrees of freedom (one partition, say) Q is 0 and the p-value 1.
-    """
-    fits = np.asarray(coefficients, dtype=np.float64)
-    roots = [np.asarray(root, dtype=np.float64) for root in precision_roots]
-    if fits.ndim != 2 or len(fits) != len(roots):
-        raise InputError(
-            f"{len(roots)} precision roots came with coefficients of shape {fits.shape}: pass one per fit."
-        )
-    rows = np.vstack([np.column_stack([root, root @ fit]) for root, fit in zip(roots, fits, strict=True)])
-    common = PartitionMoments.from_triangular(rows, len(rows))
-    if ranks is None:
-        ranks = [PartitionMoments(np.column_stack([root, np.zeros(len(root))]), len(root)).rank for root in roots]
-    freedom = sum(ranks) - common.rank
-    if freedom <= 0:
-        return Heterogeneity(0.0, 0, 1.0)
-    statistic = common.loss
-    if math.isinf(residual_degrees_of_freedom):
-        return Heterogeneity(statistic, freedom, float(chdtrc(freedom, statistic)))
-    return Heterogeneity(statistic, freedom, float(fdtrc(freedom, residual_degrees_of_freedom, statistic / freedom)))
+    ratio: float
+    above: float
+    below: float
 
 
-def partition_heterogeneity(partitions: Sequence[PartitionLike]) -> Heterogeneity:
-    """Cochran's Q of the exact fits a_i, exact for Gaussian noise of one variance (Section 2 model).
-
-    Parameters
-    ----------
-    partitions : sequence of PartitionMoments or of pairs (X_i, y_i)
-        The data; any rank, with more rows than ranks in total.
-
-    Returns
-    -------
-    Heterogeneity
-        The p-value is that of the F test for equal coefficients.
-    """
-    moments = moments_of(partitions)
-    freedom = sum(part.row_count - part.rank for part in moments)
-    variance = sum(part.loss for part in moments) / freedom if freedom > 0 else 0.0
-    if variance <= 0:
-        raise InputError(
-            "the partitions leave no residuals to judge differences by: use more rows or fewer partitions."
-        )
-    fits = np.stack([part.solution for part in moments])
-    roots = [part.root / math.sqrt(variance) for part in moments]
-    return cochran_q(fits, roots, float(freedom), [part.rank for part in moments])
-
-
-def sketch_heterogeneity(moments: SketchMoments) -> Heterogeneity:
-    """Cochran's Q of the sketched fits θ_i, from the sketches alone (Extension of Claim 4.5).
-
-    The covariance of θ_i is `σ̂² [1 + (p_i − r_i)/(m_i − r_i − 1)] Ĝ_i⁺`; given the sketched features the fits are
-    Gaussian and independent of σ̂², so the F distribution is close for p ≫ m.
+def sketch_heterogeneity(moments: SketchMoments, sketch: str = "gaussian") -> Heterogeneity:
+    """Test whether partitions share their coefficients, from one sketch of each (Extension of Claim 4.5).
 
     Parameters
     ----------
     moments : SketchMoments
         From `sketch_moments`; any rank.
+    sketch : str
+        Kind of sketch. Samples of rows keep the noise of single rows, and are not tested.
 
     Returns
     -------
     Heterogeneity
-        A small p-value says that the averaging term of the certificate, which assumes one coefficient vector, is low.
+        On the safe side: with homoskedastic rows it rejects less often than its level.
     """
-    if moments.noise_variance <= 0:
-        raise InputError("the sketches leave no residuals to judge differences by: is the target a sum of features?")
-    scales = _precision_scales(moments)
-    roots = [scale * part.root for scale, part in zip(scales, moments.sketches, strict=True)]
-    ranks = [part.rank for part in moments.sketches]
-    return cochran_q(moments.coefficients, roots, moments.residual_degrees_of_freedom, ranks)
+    if len(moments.sketches) < 2:
+        return Heterogeneity.unavailable("there is one partition only")
+    if sketch in ("row_sample", "leverage_sample"):
+        return Heterogeneity.unavailable("samples of rows keep the noise of single rows, whose law is not known")
+    of_rows = (moments.sizes - moments.ranks - 1) / (moments.row_counts - moments.ranks)
+    allowance = _VARIABLE_NOISE * of_rows
+    if np.any(moments.row_counts <= moments.ranks) or np.any(allowance > _MOST_ALLOWANCE * moments.sampling):
+        return Heterogeneity.unavailable(
+            "the sketches are so large beside the partitions that the noise of the rows would decide the test; "
+            + "use "
+            "a smaller sketch_size or fewer partitions, or `partsketch diagnose`"
+        )
+    gain = _gain(moments.sketches, moments.sampling + allowance)
+    return _tested(gain) if gain is not None else Heterogeneity.unavailable("the sketches leave no residuals")
 
 
-def _precision_scales(moments: SketchMoments) -> FloatArray:
-    """Factors that turn the root of A_i into a root of the precision of θ_i: Ĝ_i⁺ is a multiple of A_i⁺."""
-    noise = moments.noise_variance * (1 + (moments.row_counts - moments.ranks) * moments.noise_factors)
-    return np.asarray(1 / np.sqrt(noise * moments.inverse_scales))
+def partition_heterogeneity(
+    partitions: Sequence[PartitionMoments], random_partitions: Sequence[PartitionMoments] = ()
+) -> Heterogeneity:
+    """Test whether partitions share their coefficients, beside random partitions of the same rows.
+
+    Parameters
+    ----------
+    partitions : sequence of PartitionMoments
+        Exact moments; any rank.
+    random_partitions : sequence of PartitionMoments
+        Exact moments of a random partitioning of the same rows. Without them there is no test.
+
+    Returns
+    -------
+    Heterogeneity
+        `F` is the gain of separate fits over that in random partitions, each measured by the noise of its partitions.
+    """
+    if len(partitions) < 2:
+        return Heterogeneity.unavailable("there is one partition only")
+    if len(random_partitions) < 2:
+        return Heterogeneity.unavailable(_FACTORS_ALONE)
+    found = _gain(partitions, np.ones(len(partitions)))
+    chance = _gain(random_partitions, np.ones(len(random_partitions)))
+    if found is None or chance is None or chance.ratio <= 0:
+        return Heterogeneity.unavailable("the partitions leave no residuals to judge differences by")
+    # Where noise depends on few directions, fewer degrees of freedom are behind either gain.
+    share = _direction_share(random_partitions)
+    gain = _Gain(found.ratio / chance.ratio, found.above * share, min(chance.above * share, chance.below))
+    return _tested(gain)
+
+
+def constant_noise_agreement(partitions: Sequence[PartitionMoments]) -> float | None:
+    """Return the p-value of shared coefficients if noise is constant within each partition; None if nothing is left.
+
+    A small one says that coefficients differ, or that noise depends on the features: it does not tell which.
+
+    Parameters
+    ----------
+    partitions : sequence of PartitionMoments
+        Exact moments of two or more partitions, any rank.
+    """
+    gain = _gain(partitions, np.ones(len(partitions)))
+    return None if gain is None else _tested(gain).p_value
+
+
+def _tested(gain: _Gain) -> Heterogeneity:
+    return Heterogeneity(gain.ratio, gain.above, gain.below, float(fdtrc(gain.above, gain.below, gain.ratio)))
+
+
+def _gain(parts: Sequence[PartitionMoments], variation: FloatArray) -> _Gain | None:
+    """Return the gain of separate fits whose variances are `variation_i` times the residual variance of each.
+
+    With v_i those variances, `E T = Σ v_i (r_i − h_i)`, h_i the leverage of partition i in the common fit, and
+    `Var T = 2 [Σ v_i² (r_i − 2 h_i) + Σ_ij v_i v_j tr(H_i H_j)]`; the estimate of E T has `m_i − r_i` degrees of
+    freedom from each partition. Degrees of freedom follow (Satterthwaite); squares of estimates are corrected for
+    their noise.
+    """
+    pooled = pooled_moments(list(parts))
+    ranks = np.array([float(part.rank) for part in parts])
+    freedom = np.array([float(part.row_count) for part in parts]) - ranks
+    if np.any(freedom <= 0):
+        return None
+    grams = np.stack([(part.root @ pooled.inverse_root).T @ (part.root @ pooled.inverse_root) for part in parts])
+    shares = np.trace(grams, axis1=1, axis2=2)
+    losses = np.array([part.loss for part in parts])
+    noise = losses / freedom * variation
+    parts_of_mean = noise * (ranks - shares)
+    mean = float(parts_of_mean.sum())
+    if mean <= 1e-14 * pooled.loss or mean <= 0:
+        return None
+    squares = noise**2 * freedom / (freedom + 2)
+    pairs = np.einsum("iab,jba->ij", grams, grams)
+    crossed = float(noise @ pairs @ noise) + float((squares - noise**2) @ np.diagonal(pairs))
+    variance = float(squares @ (ranks - 2 * shares)) + crossed
+    above = min(mean**2 / variance, float(ranks.sum() - pooled.rank)) if variance > 0 else 1.0
+    below = mean**2 / float(np.sum(parts_of_mean**2 / (freedom + 2))) - 2
+    return _Gain(max(pooled.loss - float(losses.sum()), 0.0) / mean, above, max(below, 1.0))
+
+
+def _direction_share(parts: Sequence[PartitionMoments]) -> float:
+    """Return `(tr Ψ)²/(r tr Ψ²)`, from the scores of random partitions: one when noise is alike in all directions."""
+    pooled = pooled_moments(list(parts))
+    rank, freedom = pooled.rank, len(parts) - 1
+    scores = np.stack(
+        [(part.root @ pooled.inverse_root).T @ (part.factor[:, -1] - part.root @ pooled.solution) for part in parts]
+    )
+    scatter = scores.T @ scores / freedom
+    trace, square = float(np.trace(scatter)), float(np.sum(scatter * scatter))
+    if freedom < 2 or trace <= 0:
+        return 1.0 / max(rank, 1)
+    # Without bias for Gaussian scores: the square of an estimated covariance is larger than that of the true one.
+    unbiased = freedom**2 / ((freedom - 1) * (freedom + 2)) * (square - trace**2 / freedom)
+    return float(np.clip(trace**2 / max(unbiased, 1e-300) / max(rank, 1), 1 / max(rank, 1), 1.0))

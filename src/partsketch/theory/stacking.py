@@ -1,8 +1,14 @@
-"""One fit on all sketches stacked: its excess loss and the covariance of its coefficients, from the sketches alone."""
+"""One fit on all sketches stacked: what its error is made of, whatever the partitions are, from the sketches alone.
+
+With e = y − Xa* the residuals of exact least squares, rows (x, e) of sketch i are independent with second moments
+`G_i/m_i`, `c_i/m_i` and `‖e_i‖²/m_i`; `c_i = X_iᵀe_i` is zero only where partition i has the coefficients of all rows,
+but Σ c_i = 0 always. The stacked fit is off by `A⁻¹ Σ x e`, and a partition's part of that sum has the covariance
+`v_i G_i + c_i c_iᵀ/m_i`, `v_i = ‖e_i‖²/m_i`. So neither one noise variance nor one coefficient vector is assumed: the
+v_i and c_i of each partition are estimated from its own sketch.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,42 +17,71 @@ import numpy as np
 from partsketch.errors import InputError
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size
-from partsketch.theory.certificate import CertificateEstimate
-from partsketch.theory.covariance import CoefficientCovariance
-from partsketch.theory.moments import PartitionMoments, moments_of, require_full_rank
+from partsketch.theory.moments import PartitionMoments, moments_of
+
+#: Estimates of v_i and c_i need each other; the second round changes them by less than a hundredth.
+_ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class StackedFit:
-    """The stacked fit and what its error is made of.
+    """The stacked fit and what its error is made of, in coordinates in which the Gram matrix of all sketches is one.
 
     Attributes
     ----------
     pooled : PartitionMoments
-        Moments of the stacked sketches; `solution` is the fit.
-    shares : array of shape (k,)
-        Leverage `tr(A⁺A_i)` that each partition's sketch has in the stacked fit; they sum to the rank.
-    ratios : array of shape (k,)
-        `p_i/m_i`, times the sampling share of a finite rotation: sketch noise per unit of leverage.
-    counted : array of shape (k,)
-        Sketch rows that count, `m_i` less a share of one row.
-    noise_variance : float
-        Estimate of σ².
-    row_count : int
-        All rows, n.
+        Moments of the stacked sketches; `solution` is the fit, `inverse_root` leads back from the coordinates.
+    grams : array of shape (k, r, r)
+        Gram matrix `A_i` of each sketch; they sum to the identity.
+    sizes, row_counts : arrays of shape (k,)
+        Rows m_i of each sketch and rows p_i behind it.
+    variances : array of shape (k,)
+        Estimates of `v_i = ‖e_i‖²/m_i`; one may come out negative where its sketch shows little.
+    departures : array of shape (k, r, r)
+        Estimates of `c_i c_iᵀ`, which is zero where partition i shares the coefficients of all rows.
+    sampling : array of shape (k,)
+        Share of the Gaussian law's variance that remains when the rotation has finitely many rows; else 1.
+    minimal_loss : float
+        Estimate of ℓ.
     """
 
     pooled: PartitionMoments
-    shares: FloatArray
-    ratios: FloatArray
-    counted: FloatArray
-    noise_variance: float
-    row_count: int
+    grams: FloatArray
+    sizes: FloatArray
+    row_counts: FloatArray
+    variances: FloatArray
+    departures: FloatArray
+    sampling: FloatArray
+    minimal_loss: float
+
+    @property
+    def shares(self) -> FloatArray:
+        """Leverage `tr(A⁻¹A_i)` that each partition's sketch has in the stacked fit; they sum to the rank."""
+        return np.asarray(np.trace(self.grams, axis1=1, axis2=2))
+
+    @property
+    def counted(self) -> FloatArray:
+        """Sketch rows that count: one in all is lost to the fluctuations of A, shared out like the leverage.
+
+        For a single partition this turns m − r into the exact m − r − 1.
+        """
+        return np.asarray(self.sizes - self.shares / max(self.pooled.rank, 1))
 
     @property
     def openness(self) -> FloatArray:
         """One minus the mean leverage of a sketch row of each partition: what its own fit leaves to be seen."""
         return np.asarray(1 - self.shares / self.counted)
+
+    @property
+    def freedom(self) -> FloatArray:
+        """Degrees of freedom `m_i − tr(A⁻¹A_i)` behind each variance; infinite where a sketch holds all rows."""
+        with np.errstate(divide="ignore"):
+            return np.asarray((self.sizes - self.shares) / self.sampling)
+
+    @property
+    def row_count(self) -> int:
+        """All rows, n."""
+        return int(self.row_counts.sum())
 
 
 def stacked_fit(
@@ -75,112 +110,72 @@ def stacked_fit(
     sizes = np.array([float(part.row_count) for part in parts])
     stacked = np.vstack([part.factor for part in parts])
     pooled = PartitionMoments(stacked, int(sizes.sum()), parts[0].free_columns, int(counts.sum()))
-    rank, total = pooled.rank, float(counts.sum())
+    rank = pooled.rank
     require_sketch_size(float(sizes.sum()), rank)
-    if total <= rank:
-        raise InputError(f"{total:g} rows of rank {rank} leave nothing to estimate the noise from: use more rows.")
-    shares = np.array([np.sum((part.root @ pooled.inverse_root) ** 2) for part in parts])
-    # One row's worth of leverage is lost to the fluctuations of A, shared out like the leverage itself: for a single
-    # partition this turns m − r into the exact m − r − 1.
-    counted = sizes - shares / max(rank, 1)
-    _require_openness(shares, counted)
+    if counts.sum() <= rank:
+        raise InputError(
+            f"{counts.sum():g} rows of rank {rank} leave nothing to estimate the noise from: use more rows."
+        )
     rotations = np.array([rotation_rows(sketch, int(count)) for count in counts])
     finite = np.isfinite(rotations)
     sampling = np.where(finite, 1 - sizes / np.where(finite, rotations, 1.0), 1.0)
-    shrink = 1 - rank / float(rotations.sum())
-    residual_weight = float(np.sum(counts / sizes * (sizes - shares))) * (total - rank) / total
+    whitened = [part.root @ pooled.inverse_root for part in parts]
+    residuals = [part.factor[:, -1] - part.root @ pooled.solution for part in parts]
+    grams = np.stack([product.T @ product for product in whitened])
+    scores = np.stack([product.T @ residual for product, residual in zip(whitened, residuals, strict=True)])
+    losses = np.array([float(residual @ residual) for residual in residuals])
+    _require_openness(np.trace(grams, axis1=1, axis2=2), sizes, rank)
+    variances, departures = _second_moments(grams, scores, losses, sizes)
     return StackedFit(
         pooled=pooled,
-        shares=shares,
-        ratios=counts / sizes * np.maximum(sampling, 0.0),
-        counted=counted,
-        noise_variance=pooled.loss * shrink / residual_weight,
-        row_count=int(total),
+        grams=grams,
+        sizes=sizes,
+        row_counts=counts,
+        variances=variances,
+        departures=departures,
+        sampling=np.maximum(sampling, 0.0),
+        # A rotation of P rows makes residuals of a sketch larger by P/(P − r).
+        minimal_loss=float(variances @ sizes) * (1 - rank / float(rotations.sum())),
     )
 
 
-def _require_openness(shares: FloatArray, counted: FloatArray) -> None:
-    for index, (share, rows) in enumerate(zip(shares, counted, strict=True)):
-        if share >= rows:
+def _require_openness(shares: FloatArray, sizes: FloatArray, rank: int) -> None:
+    for index, (share, size) in enumerate(zip(shares, sizes, strict=True)):
+        if share * (1 + 1 / max(rank, 1)) >= size:
             raise InputError(
                 f"the stacked fit reproduces the sketch of partition {index} almost exactly, so nothing can be said of "
                 "its error: use a larger sketch_size there."
             )
 
 
-def certify_stacked(fit: StackedFit, sketches: Sequence[PartitionMoments]) -> CertificateEstimate:
-    """Approximate the expected excess loss of the stacked fit (Extension of Theorem 3.1).
+def _second_moments(
+    grams: FloatArray, scores: FloatArray, losses: FloatArray, sizes: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Estimate v_i and c_i c_iᵀ from the residuals of the stacked fit (A = I).
 
-    Given the sketched features the error has covariance `A⁻¹VA⁻¹` with `V = Σ v_i A_i`, `v_i = ℓ̂ p_i/(n m_i)`; its
-    product with the unknown G is estimated as by leaving out one sketch row at a time. For one partition, and for
-    alike partitions with sketch rows in proportion, it is `ℓ̂ r/(Σm_i − r − 1)`; uneven and unlike partitions are
-    allowed for, under a noise of one variance.
-
-    Parameters
-    ----------
-    fit : StackedFit
-        From `stacked_fit`.
-    sketches : sequence of PartitionMoments
-        The same sketches.
-
-    Returns
-    -------
-    CertificateEstimate
-        Marked "approximate"; the standard error is that of the estimated noise variance alone.
+    Residuals are `e − xδ` with `δ = Σ x e`, so with `K_i = v_i A_i + c_i c_iᵀ/m_i` the covariance of partition i's part
+    of δ, `E‖ê_i‖² = m_i v_i − 2 tr K_i + tr(A_i Σ K_j)`: k equations for the v_i, exact for fixed features and c = 0
+    (Rao's MINQUE). Likewise the scores `Σ x ê` of a partition are `c_i (1 − leverage)` in the mean, with the covariance
+    that `_score_noise` has.
     """
-    rank, rows = fit.pooled.rank, fit.row_count
-    loss = fit.noise_variance * (rows - rank)
-    sizes = np.array([float(part.row_count) for part in sketches])
-    variances = loss / rows * fit.ratios * sizes / fit.counted
-    whitened = [part.root @ fit.pooled.inverse_root for part in sketches]
-    noise = np.sum([v * product.T @ product for v, product in zip(variances, whitened, strict=True)], axis=0)
-    overlaps = np.array([float(np.sum((product @ noise) * product)) for product in whitened])
-    terms = (overlaps - variances * fit.shares**2 / fit.counted) / fit.openness**2
-    excess = float(terms.sum())
-    return CertificateEstimate(
-        excess_loss=excess,
-        standard_error=excess * math.sqrt(2 / (fit.pooled.row_count - rank + 2)),
-        relative_excess_loss=excess / loss if loss > 0 else math.nan,
-        minimal_loss=loss,
-        divergence=float(rank),
-        noise_variance=fit.noise_variance,
-        sketch_terms=terms,
-        averaging_term=0.0,
-        kind="approximate",
-        reason="exact theory covers averages of fits; the stacked fit has an approximate one",
-    )
+    shares = np.trace(grams, axis1=1, axis2=2)
+    system = np.einsum("iab,jba->ij", grams, grams) + np.diag(sizes - 2 * shares)
+    open_rows = (1 - shares / sizes)[:, None, None]
+    squares = np.einsum("ia,ib->iab", scores, scores)
+    departures = np.zeros_like(grams)
+    variances = np.linalg.solve(system, losses)
+    for _ in range(_ROUNDS if len(grams) > 1 else 0):
+        covariances = variances[:, None, None] * grams + departures / sizes[:, None, None]
+        departures = (squares - _score_noise(grams, covariances)) / open_rows**2
+        shifts = departures / sizes[:, None, None]
+        missed = 2 * np.trace(shifts, axis1=1, axis2=2) - np.einsum("iab,ba->i", grams, shifts.sum(axis=0))
+        variances = np.linalg.solve(system, losses + missed)
+    return variances, departures
 
 
-def stacked_covariance(
-    fit: StackedFit, sketches: Sequence[PartitionMoments], names: Sequence[str] | None = None
-) -> CoefficientCovariance:
-    """Covariance of the stacked coefficients around the true ones (Extension of Theorem 3.1; approximate).
-
-    `σ̂² [Ĝ⁻¹ + (n − d)/n · A⁻¹ (Σ A_i p_i/m_i) A⁻¹]`, with `Ĝ = Σ A_i/(1 − leverage_i)`, the mean leverage of a sketch
-    row of i; for alike partitions and equal sizes it is `σ̂² [1 + (n − d)/(M − d − 1)] Ĝ⁻¹` with `M = Σm_i`.
-
-    Parameters
-    ----------
-    fit : StackedFit
-        From `stacked_fit`; the stacked sketches must have full rank.
-    sketches : sequence of PartitionMoments
-        The same sketches.
-    names : sequence of str, optional
-        Column names, for the message about dependent columns.
-
-    Returns
-    -------
-    CoefficientCovariance
-        With `Σm_i − d` degrees of freedom.
-    """
-    require_full_rank(fit.pooled, None, names)
-    rank, inverse_root = fit.pooled.rank, fit.pooled.inverse_root
-    whitened = [part.root @ inverse_root for part in sketches]
-    middle = np.sum([ratio * product.T @ product for ratio, product in zip(fit.ratios, whitened, strict=True)], axis=0)
-    opened = np.sum([product.T @ product / o for o, product in zip(fit.openness, whitened, strict=True)], axis=0)
-    inner = np.linalg.inv(opened) + middle * (fit.row_count - rank) / fit.row_count
-    return CoefficientCovariance(
-        matrix=fit.noise_variance * inverse_root @ inner @ inverse_root.T,
-        degrees_of_freedom=float(fit.pooled.row_count - rank),
-        noise_variance=fit.noise_variance,
+def _score_noise(grams: FloatArray, covariances: FloatArray) -> FloatArray:
+    """Covariance of `s_i − A_i Σ s_j` for independent s_i with these covariances."""
+    crossed = grams @ covariances
+    return np.asarray(
+        covariances - crossed - crossed.transpose(0, 2, 1) + grams @ covariances.sum(axis=0) @ grams, dtype=np.float64
     )

@@ -110,9 +110,14 @@ def certificate_words(entry: Entry) -> list[tuple[str, str, list[tuple[str, str]
             ("noise variance σ²", _or_unknown(certificate.noise_variance)),
         ]
         test = certificate.heterogeneity
-        if test is not None:
-            words = f"{short(test.statistic)} on {test.degrees_of_freedom:g} degrees of freedom, p = {test.p_value:.3g}"
-            numbers.append(("Cochran's Q of the partitions", words))
+        if test is not None and test.p_value is not None:
+            words = (
+                f"F = {test.statistic:.4g} with {test.degrees_of_freedom:.3g} and "
+                f"{test.residual_degrees_of_freedom:.3g} degrees of freedom, p = {test.p_value:.3g}"
+            )
+            numbers.append(("do partitions share coefficients", words))
+        elif test is not None:
+            numbers.append(("do partitions share coefficients", f"not tested: {test.reason}"))
         told.append((target, certificate.sentence, numbers))
     return told
 

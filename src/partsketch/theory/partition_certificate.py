@@ -1,0 +1,145 @@
+"""What an averaged fit loses, from the sketches alone, whatever the partitions are.
+
+With `b = θ̄ − a_s` the distance to the stacked fit and A the stacked Gram matrix, the residuals of θ̄ on the sketches
+together are `ρ_s + bᵀAb`. They are too small by what θ̄ owes to the same sketches, and so are those of the stacked fit,
+ρ_s, by its overfit c. Both are known (for Gaussian sketches the first exactly); their difference is the excess loss:
+
+    Δ̂ = bᵀAb + 2a − c + o,    a = Σ w_i ℓ_i r_i/m_i,    o = Σ w_i² ℓ_i r_i (r_i + 1)/(m_i (m_i − r_i − 1)).
+
+Nothing is assumed of coefficients or noise, and no inverse of a single sketch enters, which is what makes the other
+unbiased estimate, `Σ w_i² T̂_i ℓ̂_i/(m_i − r_i − 1) + …`, so variable when m is near r.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from partsketch.theory.arguments import FloatArray
+from partsketch.theory.certificate import CertificateEstimate
+from partsketch.theory.excess_draws import ExcessScalars, excess_distributions
+from partsketch.theory.pooled_scatter import PooledScatter, pooled_scatter
+from partsketch.theory.sketch_moments import SketchMoments
+from partsketch.theory.weights import SketchWeights, given_weights
+
+_REASON = "unbiased over Gaussian sketches, whatever the partitions are"
+
+
+def certify_partition(moments: SketchMoments, weights: ArrayLike | SketchWeights | None = None) -> CertificateEstimate:
+    """Estimate the excess loss of θ̄ from one sketch of each partition (Extension of Theorem 3.3).
+
+    Parameters
+    ----------
+    moments : SketchMoments
+        From `sketch_moments`; any rank, any coefficients, any noise.
+    weights : array of shape (k,) or SketchWeights, optional
+        Averaging weights that sum to one; equal by default. Weights that were made from the same sketches come as
+        `sketch_weights` returns them, which says how they depend on the sketches.
+
+    Returns
+    -------
+    CertificateEstimate
+        With distributions for intervals of the excess loss of this very fit.
+    """
+    chosen = weights if isinstance(weights, SketchWeights) else given_weights(moments, weights)
+    pooled = pooled_scatter(moments)
+    scalars = _scalars(moments, chosen, pooled)
+    minimal_loss = pooled.minimal_loss
+    excess = scalars.length + float(np.sum(2 * scalars.both - scalars.error + scalars.own))
+    terms = scalars.fit + scalars.own
+    kind, reason = "estimated", _REASON
+    if not moments.exact_law:
+        kind, reason = "approximate", "the exact formulas are for Gaussian sketches"
+    elif chosen.estimated:
+        kind, reason = "approximate", "weights were made from the same sketches, which is allowed for approximately"
+    confidence, relative_confidence, deviation = excess_distributions(scalars, minimal_loss)
+    return CertificateEstimate(
+        excess_loss=excess,
+        standard_error=deviation,
+        relative_excess_loss=excess / minimal_loss if minimal_loss > 0 else math.nan,
+        minimal_loss=minimal_loss,
+        divergence=float(chosen.values**2 @ moments.traces),
+        noise_variance=moments.noise_variance,
+        sketch_terms=terms,
+        averaging_term=excess - float(terms.sum()),
+        kind=kind,
+        reason=reason,
+        confidence=confidence,
+        relative_confidence=relative_confidence,
+    )
+
+
+def _scalars(moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter) -> ExcessScalars:
+    pooled, sizes, ranks = scatter.pooled, moments.sizes, moments.ranks
+    # Noise of a fit per unit of loss and of its inverse Gram matrix: 1/m for a Gaussian sketch.
+    rates = moments.noise_factors * moments.inverse_scales
+    far = [pooled.root @ part.inverse_root for part in moments.sketches]
+    traces = np.array([float(np.sum(product**2)) for product in far])
+    fit = weights.squared_loss_products * rates * traces
+    own = weights.squared_loss_products * moments.noise_factors * moments.traces - fit
+    both = weights.loss_products * rates * ranks
+    error = scatter.scatter.sum(axis=0)
+    whitening = pooled.root @ pooled.inverse_root
+    around = error - 2 * float(both.sum()) / max(pooled.rank, 1) * np.eye(pooled.rank)
+    for product, noise in zip(far, weights.squared_loss_products * rates, strict=True):
+        turned = whitening.T @ product
+        around += noise * turned @ turned.T
+    average = weights.values @ moments.coefficients
+    away = whitening.T @ (pooled.root @ (average - pooled.solution))
+    length = float(away @ away)
+    along, freedom = _along(moments, scatter, away, error, float(np.trace(around)))
+    return ExcessScalars(
+        length=length,
+        rank=pooled.rank,
+        fit=fit,
+        error=scatter.overfit,
+        both=both,
+        difference_deviation=float(
+            np.sqrt(
+                np.sum(
+                    2 * both**2 * (ranks - scatter.leverages).clip(0) / (sizes - scatter.leverages) / (sizes - ranks)
+                )
+            )
+        ),
+        fit_freedom=sizes - ranks,
+        error_freedom=sizes - scatter.leverages,
+        own=own,
+        spread_dimensions=_dimensions(around),
+        error_dimensions=_dimensions(error),
+        along=along,
+        gram_freedom=freedom,
+        loss_shares=scatter.losses / float(scatter.losses.sum()),
+    )
+
+
+def _dimensions(matrix: FloatArray) -> float:
+    """Effective number of dimensions, `(tr M)²/tr M²`."""
+    square = float(np.sum(matrix * matrix.T))
+    return float(np.clip(np.trace(matrix) ** 2 / square, 1.0, len(matrix))) if square > 0 else float(len(matrix))
+
+
+def _along(
+    moments: SketchMoments, scatter: PooledScatter, away: FloatArray, error: FloatArray, spread: float
+) -> tuple[float, float]:
+    """Variance of the error along the distance, in units of the mean, and degrees of freedom of the Gram matrix.
+
+    The same rows estimate both: the estimated length has the variance
+    `Σ [2 P_j² + 8 P_j κ_j + 4 κ_j² + 4 P_j ‖u_j‖²]/m_j`, with `P_j = ‖X_jb‖²` and `κ_j` the product of `X_jb` with the
+    residuals; the first two terms are given to the Gram matrix.
+    As far as the distance is noise its direction tells nothing, and the mean over directions is taken.
+    """
+    rates = moments.sampling / moments.sizes
+    length, overfit, rank = float(away @ away), float(np.trace(error)), len(error)
+    trust = max(0.0, 1 - spread / length) if length > 0 else 0.0
+    energy = np.einsum("i,kij,j->k", away, scatter.grams, away)
+    total = energy + np.einsum("ij,kji->k", error, scatter.grams)
+    plain = float(np.sum(2 * rates * total**2))
+    crossed = -trust * float(np.sum(8 * rates * energy * (scatter.gradients @ away)))
+    given = max(plain + crossed, 0.25 * plain)
+    freedom = 2 * float(total.sum()) ** 2 / given if given > 0 else math.inf
+    if trust == 0 or overfit <= 0:
+        return 1.0, freedom
+    variance = (float(away @ error @ away) + (plain + crossed - given) / 4) / length
+    return float(np.clip(1 + trust * (variance * rank / overfit - 1), 0.05, rank)), freedom

@@ -1,0 +1,174 @@
+"""What the stacked fit loses, and how sure its coefficients are, for any partitions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from partsketch.theory.arguments import FloatArray
+from partsketch.theory.certificate import CertificateEstimate
+from partsketch.theory.chi_squares import deviation_from_estimate, log_moments_of_ratio, ratio_confidence
+from partsketch.theory.covariance import CoefficientCovariance
+from partsketch.theory.moments import require_full_rank
+from partsketch.theory.stacking import StackedFit
+from partsketch.theory.whole import nothing_lost
+
+
+@dataclass(frozen=True)
+class _Law:
+    """An excess loss divided by its estimate: degrees of freedom above, moments of the logarithm of the rest.
+
+    And the degrees of freedom behind the Gram matrix and the noise, and what error and estimate have in common.
+    """
+
+    above: float
+    mean: float
+    variance: float
+    in_gram: float
+    in_noise: float
+    shared: float
+
+
+def certify_stacked(fit: StackedFit) -> CertificateEstimate:
+    """Estimate the excess loss of the stacked fit (Extension of Theorem 3.1).
+
+    The error has covariance `A⁻¹KA⁻¹` with `K = Σ v_i A_i + c_i c_iᵀ/m_i` (see `stacking`); its product with the
+    unknown G is estimated as by leaving out one sketch row at a time. For one partition it is `ℓ̂ r/(m − r − 1)`, which
+    is unbiased. For several, simulated with m from d + 4 to 4d, it is within 4% in the mean for alike partitions, unlike
+    coefficients, unlike noise and heavy tails, and within 10% when sizes or scales differ tenfold besides.
+
+    Parameters
+    ----------
+    fit : StackedFit
+        From `stacked_fit`.
+
+    Returns
+    -------
+    CertificateEstimate
+        Marked "approximate"; exactly zero, and marked "exact", when every sketch holds all rows.
+    """
+    if not fit.sampling.any():
+        return nothing_lost(fit.pooled.loss, fit.pooled.rank, fit.row_count, len(fit.sizes))
+    loss, prices = fit.minimal_loss, _prices(fit)
+    departures = fit.sampling / fit.sizes * np.trace(fit.departures, axis1=1, axis2=2)
+    terms = prices * fit.variances + departures
+    excess = max(float(terms.sum()), 0.0)
+    law = _law(fit, prices)
+    relative = excess / loss if loss > 0 else math.nan
+    return CertificateEstimate(
+        excess_loss=excess,
+        standard_error=deviation_from_estimate(excess, law.above, law.in_gram, law.in_noise, law.shared),
+        relative_excess_loss=relative,
+        minimal_loss=loss,
+        divergence=float(fit.pooled.rank),
+        noise_variance=loss / (fit.row_count - fit.pooled.rank),
+        sketch_terms=terms,
+        averaging_term=0.0,
+        kind="approximate",
+        reason="no exact theory covers the stacked fit; noise and coefficients of each partition are estimated apart",
+        confidence=ratio_confidence(excess, law.above, law.mean, law.variance),
+        relative_confidence=ratio_confidence(relative, law.above, law.mean, law.variance) if loss > 0 else None,
+    )
+
+
+def _prices(fit: StackedFit) -> FloatArray:
+    """Return what a unit of each v_i adds to the excess loss: `tr(A⁻¹ĜA⁻¹A_i)`, a row left out of Ĝ at a time."""
+    pairs = np.einsum("iab,jba->ij", fit.grams, fit.grams)
+    own = fit.shares**2 / fit.counted / fit.openness**2
+    return np.asarray(fit.sampling * fit.sizes / fit.counted * ((1 / fit.openness**2) @ pairs - own))
+
+
+def _law(fit: StackedFit, prices: FloatArray) -> _Law:
+    """Return the law of the excess loss divided by its estimate.
+
+    For one partition it is `(m − r)(m − r − 1)/r · χ²_r/(χ²_{m−r+1} χ²_{m−r})`, exactly. In general degrees of
+    freedom are found from variances (Satterthwaite): of the error given A, of A, and of the estimated noise, less twice
+    the covariance of error and estimate, which share residuals where other partitions hold the fit.
+    """
+    freedom = fit.freedom
+    noise = fit.sampling * np.maximum(fit.variances, 0.0)
+    parts = noise * fit.shares
+    total = float(parts.sum())
+    if total <= 0:
+        return _Law(float(fit.pooled.rank), 0.0, 0.0, math.inf, math.inf, 0.0)
+    pairs = _pairs_of_rows(fit)
+    unlike = _unlike(fit)
+    spread = np.tensordot(noise, fit.grams, axes=1)
+    squares = float(noise @ pairs @ noise) + float(np.sum(unlike * (2 * spread + unlike)))
+    above = min((total + float(np.trace(unlike))) ** 2 / squares, float(fit.pooled.rank))
+    of_gram = pairs @ noise / total
+    in_gram = 1 + 1 / float(np.sum(of_gram**2 / freedom))
+    in_noise = 1 / float(np.sum((parts / total) ** 2 / freedom))
+    mean, variance = log_moments_of_ratio((), (in_gram, in_noise))
+    mean += math.log1p(-2 / in_gram) if in_gram > 2 else 0.0
+    shared = _shared(fit, prices, noise)
+    return _Law(above, mean, variance - 2 * shared, in_gram, in_noise, shared)
+
+
+def _pairs_of_rows(fit: StackedFit) -> FloatArray:
+    """`tr(G_i G_j)` in the coordinates of the fit: a sketched Gram matrix has a larger square than that of its rows."""
+    pairs: FloatArray = np.einsum("iab,jba->ij", fit.grams, fit.grams)
+    smallest = fit.shares**2 / max(fit.pooled.rank, 1)
+    own = (np.diagonal(pairs) - fit.shares**2 / fit.sizes) / (1 + 1 / fit.sizes)
+    np.fill_diagonal(pairs, np.maximum(own, smallest))
+    return pairs
+
+
+def _shared(fit: StackedFit, prices: FloatArray, noise: FloatArray) -> float:
+    """Covariance of the error `e′He` and the estimate `Σ w_i ‖ê_i‖²` given the features, in units of their means."""
+    pairs = np.einsum("iab,jba->ij", fit.grams, fit.grams)
+    weights = np.linalg.solve(pairs + np.diag(fit.sizes - 2 * fit.shares), prices)
+    spread, weighted, both = (np.tensordot(w, fit.grams, axes=1) for w in (noise, weights, noise * weights))
+    # The mean of a squared estimate is larger than the square by 2/freedom.
+    squares = noise**2 / (1 + 2 / fit.freedom)
+    covariance = float(squares * weights @ fit.shares) - 2 * float(np.sum(spread * both))
+    covariance += float(np.sum((spread @ spread) * weighted))
+    means = float(prices @ noise) * float(noise @ fit.shares)
+    return 2 * max(covariance, 0.0) / means if means > 0 else 0.0
+
+
+def _unlike(fit: StackedFit) -> FloatArray:
+    """`Σ c_i c_iᵀ/m_i` as a covariance: the main direction of each estimate, of the size of its trace if positive."""
+    sizes = np.maximum(np.trace(fit.departures, axis1=1, axis2=2), 0.0) * fit.sampling / fit.sizes
+    directions = np.linalg.eigh(fit.departures)[1][:, :, -1]
+    return np.asarray(np.einsum("i,ia,ib->ab", sizes, directions, directions), dtype=np.float64)
+
+
+def stacked_covariance(fit: StackedFit, names: Sequence[str] | None = None) -> CoefficientCovariance:
+    """Covariance of the stacked coefficients around the true ones (Extension of Theorem 3.1; approximate).
+
+    `A⁻¹ (Σ v_i A_i + c_i c_iᵀ/m_i) A⁻¹ + Ĝ⁻¹ (Σ σ̂_i² Ĝ_i) Ĝ⁻¹`: what sketching adds, and the noise of the rows, a
+    sandwich in which every partition has its own variance `σ̂_i² = v_i m_i/(p_i − leverage)`.
+
+    Parameters
+    ----------
+    fit : StackedFit
+        From `stacked_fit`; the stacked sketches must have full rank.
+    names : sequence of str, optional
+        Column names, for the message about dependent columns.
+
+    Returns
+    -------
+    CoefficientCovariance
+        With the degrees of freedom of Satterthwaite, the fewest of any coefficient.
+    """
+    require_full_rank(fit.pooled, None, names)
+    root, noise = fit.pooled.inverse_root, np.maximum(fit.variances, 0.0)
+    # `A⁻¹` is larger than `G⁻¹` in the mean; each Gram matrix is divided by the share that leverage leaves of it.
+    opened = fit.grams / fit.openness[:, None, None]
+    inverse = np.linalg.inv(opened.sum(axis=0))
+    of_rows = noise * fit.sizes / np.maximum(fit.row_counts - fit.shares, 1.0)
+    parts = (fit.sampling * noise)[:, None, None] * fit.grams
+    parts = parts + of_rows[:, None, None] * (inverse @ opened @ inverse)
+    matrix = root @ (parts.sum(axis=0) + _unlike(fit)) @ root.T
+    diagonals = np.einsum("ja,iab,jb->ij", root, parts, root)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = diagonals.sum(axis=0) ** 2 / np.sum(diagonals**2 / (fit.sizes - fit.shares)[:, None], axis=0)
+    return CoefficientCovariance(
+        matrix=matrix,
+        degrees_of_freedom=float(np.nanmin(freedom)) if np.any(np.isfinite(freedom)) else float("inf"),
+        noise_variance=fit.minimal_loss / (fit.row_count - fit.pooled.rank),
+    )
