@@ -56,8 +56,8 @@ def test_stacked_prediction(
             for part in moments
         ]
         fit = theory.stacked_fit(sketches, row_counts)
-        estimates.append(theory.certify_stacked(fit, sketches).excess_loss)
-    # 300 estimates with a relative deviation of about 0.3: 2% known, and the noise model replaces the given losses.
+        estimates.append(theory.certify_stacked(fit).excess_loss)
+    # 300 estimates with a relative deviation of up to 0.4: known to 2%, and within 10% by what was measured.
     assert np.mean(estimates) == pytest.approx(mean, rel=0.12)
 
 

@@ -1,4 +1,4 @@
-"""Certificates, covariances, weights and heterogeneity: limits in which they must become exact, and refusals."""
+"""Certificates, covariances and weights: limits in which they must become exact, and refusals."""
 
 from __future__ import annotations
 
@@ -78,54 +78,13 @@ def test_weights_minimise_the_prediction() -> None:
     np.testing.assert_allclose(theory.inverse_variance_weights([1.0, 2.0, 4.0]), np.array([4, 2, 1]) / 7)
 
 
-def test_stacked_fit_of_even_partitions_matches_the_simple_formulas() -> None:
-    rng = np.random.default_rng(2)
-    sketch = rng.standard_normal((30, 5))
-    parts = [theory.read_sketch(sketch)] * 4
-    fit = theory.stacked_fit(parts, [100] * 4)
-    total, rows = 120, 400
-    loss = fit.pooled.loss * total / (total - 4)
-    certificate = theory.certify_stacked(fit, parts)
-    assert certificate.minimal_loss == pytest.approx(loss)
-    assert certificate.excess_loss == pytest.approx(loss * 4 / (total - 5), rel=1e-9)
-    inverse = np.linalg.inv(fit.pooled.gram) * (total - 5) / total
-    expected = loss / (rows - 4) * (1 + (rows - 4) / (total - 5)) * inverse
-    np.testing.assert_allclose(theory.stacked_covariance(fit, parts).matrix, expected, rtol=1e-2)
-
-
-def test_stacking_needs_no_full_sketch() -> None:
-    parts = [theory.read_sketch(Z) for Z in sketches_of("heterogeneous", 3)]
-    fit = theory.stacked_fit(parts, COUNTS)
-    assert theory.certify_stacked(fit, parts).excess_loss > 0
-    with pytest.raises(InputError, match=r"sketch_size is 4, .* rank \+ 1 = 5"):
-        theory.stacked_fit([theory.read_sketch(np.random.default_rng(0).standard_normal((4, 5)))], [50])
-
-
-def test_exact_covariance_and_heterogeneity_written_out() -> None:
+def test_exact_covariance_written_out() -> None:
     partitions = design("identical")
     pooled = theory.pooled_moments(partitions)
     covariance = theory.exact_covariance(pooled)
     X = np.vstack([X for X, _ in partitions])
     np.testing.assert_allclose(covariance.matrix, pooled.loss / 176 * np.linalg.inv(X.T @ X))
     assert covariance.degrees_of_freedom == 176
-    test = theory.partition_heterogeneity(partitions)
-    losses = [part.loss for part in theory.moments_of(partitions)]
-    # The F test for equal coefficients: Q is the loss gained by separate fits over the noise variance.
-    assert test.statistic == pytest.approx((pooled.loss - sum(losses)) / (sum(losses) / 168))
-    assert test.degrees_of_freedom == 8
-    assert theory.partition_heterogeneity(partitions[:1]).p_value == 1.0
-
-
-def test_cochran_q_finds_differences_and_counts_ranks() -> None:
-    fits = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 9.0]])
-    roots = [np.eye(2), np.eye(2), np.array([[1.0, 0.0]])]
-    test = theory.cochran_q(fits, roots)
-    # Second coordinates of the third fit are not measured: 0, 3, 0 around 1 gives Q = 6; ranks 2 + 2 + 1 − 2.
-    assert test.statistic == pytest.approx(6.0)
-    assert test.degrees_of_freedom == 3
-    assert theory.cochran_q(fits, roots, 5.0).p_value > test.p_value
-    moments = theory.sketch_moments(sketches_of("singular", 30), COUNTS)
-    assert theory.sketch_heterogeneity(moments).degrees_of_freedom == 3 + 4 + 3 - 4
 
 
 def test_spread_covariance_is_the_sample_covariance_over_k() -> None:
@@ -151,10 +110,6 @@ def test_refusals() -> None:
         theory.read_sketch(sketches[0], [0, 1], 1)
     with pytest.raises(InputError, match="columns for features and target"):
         theory.read_sketch(np.ones(3))
-    with pytest.raises(InputError, match="must agree in rows and rank"):
-        theory.certify_whole([theory.read_sketch(Z) for Z in sketches], 210)
-    with pytest.raises(InputError, match="pass one count per sketch"):
-        theory.stacked_fit([theory.read_sketch(sketches[0])], [1, 2])
     with pytest.raises(InputError, match="level must lie strictly between"):
         theory.confidence_intervals([0.0], theory.CoefficientCovariance(np.eye(1), 3.0, 1.0), 1.0)
     with pytest.raises(InputError, match="at least two fits"):
@@ -163,10 +118,6 @@ def test_refusals() -> None:
         theory.inverse_variance_weights([1.0, 0.0])
     with pytest.raises(InputError, match="no rows are left to estimate the noise"):
         theory.exact_covariance(theory.PartitionMoments.from_rows(np.eye(3), np.ones(3)))
-    with pytest.raises(InputError, match="no residuals to judge"):
-        theory.partition_heterogeneity([(np.eye(3), np.ones(3))])
-    with pytest.raises(InputError, match="pass one per fit"):
-        theory.cochran_q(np.ones((2, 2)), [np.eye(2)])
 
 
 def test_short_sketches_are_told_the_size_that_is_safe() -> None:
@@ -181,10 +132,9 @@ def test_a_partition_without_information_is_harmless() -> None:
     moments = theory.sketch_moments(sketches, COUNTS)
     assert moments.ranks.tolist() == [4, 0, 4]
     assert theory.certify_partition(moments).excess_loss > 0
-    assert theory.sketch_heterogeneity(moments).degrees_of_freedom == 4
     fit = theory.stacked_fit(moments.sketches, COUNTS)
-    assert theory.certify_stacked(fit, moments.sketches).excess_loss > 0
-    assert theory.stacked_covariance(fit, moments.sketches).matrix.shape == (4, 4)
+    assert theory.certify_stacked(fit).excess_loss > 0
+    assert theory.stacked_covariance(fit).matrix.shape == (4, 4)
 
 
 def test_noise_free_data_has_no_excess_loss() -> None:

@@ -28,6 +28,9 @@ _VARIABLE_NOISE = 10.0
 #: The allowance for the noise of the rows may be so many times what sketches add; beyond that it decides the test.
 _MOST_ALLOWANCE = 2.0
 
+#: Residual sums of squares below this share of the target's are rounding.
+_ROUNDING = 1e-26
+
 _FACTORS_ALONE = (
     "from one summary of each partition unlike coefficients cannot be told from noise that depends on the features; "
     "`partsketch diagnose` compares with random partitions of the same rows"
@@ -170,7 +173,9 @@ def _gain(parts: Sequence[PartitionMoments], variation: FloatArray) -> _Gain | N
     noise = losses / freedom * variation
     parts_of_mean = noise * (ranks - shares)
     mean = float(parts_of_mean.sum())
-    if mean <= 1e-14 * pooled.loss or mean <= 0:
+    targets = sum(float(part.factor[:, -1] @ part.factor[:, -1]) for part in parts)
+    # Residuals that are rounding of the target tell nothing of noise.
+    if mean <= 0 or float(losses.sum()) <= _ROUNDING * targets:
         return None
     squares = noise**2 * freedom / (freedom + 2)
     pairs = np.einsum("iab,jba->ij", grams, grams)

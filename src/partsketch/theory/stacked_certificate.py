@@ -37,8 +37,8 @@ def certify_stacked(fit: StackedFit) -> CertificateEstimate:
 
     The error has covariance `A⁻¹KA⁻¹` with `K = Σ v_i A_i + c_i c_iᵀ/m_i` (see `stacking`); its product with the
     unknown G is estimated as by leaving out one sketch row at a time. For one partition it is `ℓ̂ r/(m − r − 1)`, which
-    is unbiased. For several, simulated with m from d + 4 to 4d, it is within 4% in the mean for alike partitions, unlike
-    coefficients, unlike noise and heavy tails, and within 10% when sizes or scales differ tenfold besides.
+    is unbiased. For several, simulated with m from d + 4 to 4d, it is within 4% in the mean for alike partitions,
+    unlike coefficients, unlike noise and heavy tails, and within 10% when sizes or scales differ tenfold besides.
 
     Parameters
     ----------
