@@ -156,6 +156,13 @@ class TestEveryWayToAFit:
         y = y + np.random.default_rng(1).normal(size=len(y))
         assert_exact(fit_table(X, y, storage=storage, method="exact", route=route), X, y)
 
+    @pytest.mark.parametrize("place", [0.0, 1e5, 1e9, 1e12])
+    def test_iterations_on_many_columns(self, place: float) -> None:
+        z = whole_numbers(1000, 24)
+        X = z + place * (np.arange(24) % 2)
+        y = z[:, 0] - z[:, 1] + 100 * np.random.default_rng(1).normal(size=1000)
+        assert_exact(fit_table(X, y, method="exact", route="iterate"), X, y)
+
     @pytest.mark.parametrize("method", ["exact", "average", "partition", "stack"])
     def test_batches(self, method: str, far: tuple[FloatArray, FloatArray]) -> None:
         X, y = far
