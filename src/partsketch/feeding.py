@@ -14,6 +14,9 @@ from partsketch.sources.base import Block, Source
 from partsketch.sources.blocks import ColumnBlock
 from partsketch.sources.in_place import add_in_order, rows_in_place
 
+#: Segments of no more numbers than this are small: sketches may take more trouble with them.
+FEW_NUMBERS = 2**14
+
 TOO_LARGE = "Values are too large: their squares overflow; divide the columns by a constant."
 
 
@@ -251,6 +254,9 @@ class RowFeeder:
         """Return the piece."""
         if self._waiting is not None:
             self._look()
+        if self._rows == self._filled and self._width * self._filled <= FEW_NUMBERS:
+            for accumulator in self._accumulators:
+                accumulator.expect_few_rows()
         self._flush()
         if self._last_row >= 0 and not all(accumulator.is_finite() for accumulator in self._accumulators):
             raise NotFiniteError("", self._last_row, float("nan"))

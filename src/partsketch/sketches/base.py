@@ -177,6 +177,9 @@ class Accumulator(ABC):
         Returns False when the tile has values that are not finite; nothing may be added after that.
         """
 
+    def expect_few_rows(self) -> None:  # noqa: B027 (most kinds do the same with few rows as with many)
+        """Be told before the first tile that no other will come, and that it is small."""
+
     def add_weighted(self, tile: FloatArray, roots: FloatArray) -> bool:
         """Take one tile, weights not yet applied; `roots` are their square roots, empty when every row counts once."""
         raise NotImplementedError

@@ -47,9 +47,6 @@ SAFE_TARGET_INFLATION = 1e6
 #: Columns of a smaller norm have squares that lose digits by underflow: not for the plain Gram matrix of raw columns.
 _SMALLEST_NORM = 1e-140
 
-#: Tables of no more numbers than this go the precise way at once: it takes no time there.
-_FEW_NUMBERS = 2**14
-
 #: Scale of a column that has been zero so far: a first entry that is not looks huge, and the tile is looked at again.
 _UNSEEN = 1e150
 
@@ -174,15 +171,17 @@ class TriangularAccumulator(Accumulator):
         self.centre: FloatArray | None = None
         return True
 
+    def expect_few_rows(self) -> None:
+        """Go the precise way at once: it takes no time."""
+        self._in_slices = True
+
     def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
         """Take one tile whose rows all count once."""
         return self.add_weighted(tile, np.empty(0))
 
     def add_weighted(self, tile: FloatArray, roots: FloatArray) -> bool:
         """Take one tile of rows as they are, and the square roots of their weights; none where each counts once."""
-        few = self._total is None and self._width * tile.shape[1] <= _FEW_NUMBERS
-        self._in_slices = self._in_slices or few
-        if self._in_place and not few:
+        if self._in_place and not self._in_slices:
             weighted = tile * roots if roots.size else tile
             if self._add_plain(gram(weighted), lambda column: not weighted[column].any()):
                 return True
