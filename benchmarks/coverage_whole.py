@@ -73,21 +73,24 @@ class _Tally:
 
     def line(self, name: str, size: int, minimal_loss: float) -> Coverage:
         """Return a line of the table."""
-        excess, certified = np.array(self._excess), np.array(self._certified).reshape(-1, 2)
-        mean = float(excess.mean()) if len(excess) else np.nan
-        shares = np.array(self._inside).mean(axis=0) if self._inside else np.full(6, np.nan)
-        total = len(excess) + self.withheld
+        known = bool(self._excess)
+        # A line that was always withheld has no numbers.
+        excess = np.array(self._excess) if known else np.array([np.nan])
+        certified = np.array(self._certified) if known else np.full((1, 2), np.nan)
+        mean = float(excess.mean())
+        shares = np.array(self._inside).mean(axis=0) if known else np.full(6, np.nan)
+        total = len(self._excess) + self.withheld
         label = name + (f", withheld {self.withheld / total:.0%}" if self.withheld else "")
         return Coverage(
             design=label,
             sketch_size=size,
             excess=mean / minimal_loss,
             certified=float(certified[:, 0].mean()) / mean,
-            certified_error=float(np.std(certified[:, 0] - excess)) / mean / np.sqrt(max(len(excess), 1)),
+            certified_error=float(np.std(certified[:, 0] - excess)) / mean / np.sqrt(len(excess)),
             certified_relative=float(certified[:, 1].mean()) * minimal_loss / mean,
             covered=tuple(float(share) for share in shares[:3]),
             covered_relative=tuple(float(share) for share in shares[3:]),
-            draws=len(excess),
+            draws=len(self._excess),
         )
 
 

@@ -202,6 +202,7 @@ def test_row_samples_with_a_heavy_row_are_withheld_with_a_reason() -> None:
     rng = np.random.default_rng(5)
     X = rng.standard_t(1.2, size=(3000, 4))
     y = X.sum(axis=1) + rng.normal(size=3000)
+    options: dict[str, Any] = {"sketch": "row_sample", "sketch_size": 100, "random_state": 1}
     for method, count in (("whole", 1), ("stack", 3), ("partition", 3)):
         with pytest.warns(ps.PartsketchWarning, match=r"leverage of 0\.\d+|leverage of 1\.00"):
             model = ps.SketchedRegression(
@@ -210,8 +211,9 @@ def test_row_samples_with_a_heavy_row_are_withheld_with_a_reason() -> None:
         assert model.certificate_.kind == "unavailable"
         assert "use sketch='gaussian' or 'srht', or method='exact'" in model.certificate_.reason
     # Drawn by leverage, the same rows are certified: rows that weigh most are always in the sample.
-    drawn = ps.SketchedRegression("whole", sketch="leverage_sample", n_partitions=1, sketch_size=100, random_state=1)
-    assert drawn.fit(X, y).certificate_.kind == "approximate"
-    weighted = ps.SketchedRegression("whole", sketch="leverage_sample", n_partitions=1, sketch_size=100, random_state=1)
+    options["sketch"] = "leverage_sample"
+    drawn = ps.SketchedRegression("whole", n_partitions=1, **options).fit(X, y)
+    assert drawn.certificate_.kind == "approximate"
+    weighted = ps.SketchedRegression("whole", n_partitions=1, **options)
     with pytest.warns(ps.PartsketchWarning, match="fit an intercept, without weights"):
         weighted.fit(X, y, np.linspace(0.5, 2.0, 3000))
