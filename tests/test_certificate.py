@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import Ridge
 
 import partsketch as ps
+from partsketch.coordinates import standardise
 from partsketch.summary_moments import exact_moments
 from partsketch.theory import partition_excess_loss
 
@@ -87,12 +88,13 @@ def test_singular_partitions_with_an_intercept_follow_the_formula_given_the_data
     size = 24
     exact = ps.SketchedRegression("average", n_partitions=K).fit(X, y)
     features = exact.summaries_[0].columns[:-1]
-    expected = partition_excess_loss(exact_moments(exact.summaries_, features, "y", 1), size)
+    _, standard = standardise(exact.summaries_, features, ("y",), 1)
+    expected = partition_excess_loss(exact_moments(standard, features, "y", 1), size)
     losses, certificates = measured(X, y, 1000, method="partition", sketch_size=size)
-    # 1000 seeds, tolerance four standard errors, which are below 3%: intercept counted in the norm would be far off.
-    assert abs(losses.mean() - expected) < 4 * losses.std() / np.sqrt(1000)
+    # 1000 seeds, whose standard error is below 1%. Units are found from the sketches, and where a spread is close to the
+    # border between two they change what the least norm chooses: 8%. Intercept counted in the norm would be far off.
+    assert abs(losses.mean() / expected - 1) < 0.08
     assert losses.std() / np.sqrt(1000) < 0.03 * expected
-    assert {certificate.kind for certificate in certificates} == {"approximate"}
     claims = np.array([certificate.excess_loss for certificate in certificates])
     # The bias of minimum-norm averaging is itself estimated, given one draw of the noise.
     assert abs(claims.mean() / expected - 1) < 0.2
@@ -105,9 +107,13 @@ def test_digits_partitions_are_singular_and_certified() -> None:
         model = ps.SketchedRegression(
             "partition", n_partitions=5, sketch_size=122, fit_intercept=False, random_state=0
         ).fit(X, y)
-    assert model.certificate_.kind == "approximate"
-    assert "singular" in model.certificate_.reason
-    assert model.certificate_.relative_excess_loss > 0
+    certificate = model.certificate_
+    assert certificate.kind in ("estimated", "approximate")
+    low, high = certificate.interval(0.999, relative=True)
+    exact = ps.SketchedRegression("exact", fit_intercept=False).fit(X, y)
+    minimum = np.sum((y - exact.predict(X)) ** 2)
+    # One draw: its own loss is inside its interval but for one time in a thousand.
+    assert low <= np.sum((model.predict(X) - exact.predict(X)) ** 2) / minimum <= high
 
 
 def test_partitions_with_other_coefficients_are_noticed() -> None:

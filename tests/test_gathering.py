@@ -115,13 +115,15 @@ def test_pieces_of_rare_partitions_do_not_pile_up() -> None:
     """A value in every second of 400 segments: its pieces have no siblings, and yet few are kept."""
     from partsketch.gathering import Collector
     from partsketch.pieces import Piece
+    from partsketch.sketches.triangular import Products
 
     request = SummaryRequest(SketchSpecification("triangular"), Partitioning(("a", "b")), True)
     tasks = [Task(i * SEGMENT_ROWS, (i + 1) * SEGMENT_ROWS) for i in range(400)]
     collected = Collector(request, tasks)
+    products = Products(np.ones(2), np.eye(2)).written()
     most = 0
     for number in range(400):
-        pieces = (Piece(0, number, (np.eye(2),), 1, 1.0, np.zeros((2, 1))),) if number % 2 else ()
+        pieces = (Piece(0, number, (products,), 1, 1.0, np.zeros((2, 1))),) if number % 2 else ()
         collected.add(TaskOutcome((number,), TaskResult(pieces, 0, SEGMENT_ROWS)))
         most = max(most, len(collected.fold.pieces()))
     assert most <= 20

@@ -50,7 +50,7 @@ def test_files_of_partitions_give_the_fit_bit_for_bit(
     """A site without a name uses the random numbers of a fit; the order of the files does not matter."""
     table = rows(1000)
     options: dict[str, Any] = {
-        "n_partitions": 4, "partition_by": partition_by, "sketch": kind, "sketch_size": 25, "random_state": 5,
+        "n_partitions": 4, "partition_by": partition_by, "sketch": kind, "sketch_size": 40, "random_state": 5,
     }  # fmt: skip
     for number, summary in enumerate(ps.sketch(table, "y", ["x0", "x1", "x2"], **options)):
         summary.save(tmp_path / f"{number}.psk")

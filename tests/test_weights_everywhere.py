@@ -275,9 +275,11 @@ def test_partitions_of_weighted_rows(kind: str, partition_by: str, tmp_path: Pat
     freedom = sum(one.freedom for one in judges)
     noise = sum(one.loss for one in judges) / freedom
     np.testing.assert_allclose(certificate.noise_variance, noise, rtol=1e-9)
-    np.testing.assert_allclose(inference.noise_variance, noise, rtol=1e-9)
-    assert inference.degrees_of_freedom == freedom
-    errors = np.sqrt(noise * np.diagonal(sum(one.inverse for one in judges)) / 9)
+    # The residual error is that of the averaged fit; its standard errors know the noise of each partition.
+    loss, columns = whole.loss + gap @ whole.gram @ gap, len(mean)
+    np.testing.assert_allclose(inference.noise_variance, loss / (sum(one.rows for one in judges) - columns), rtol=1e-9)
+    assert max(one.freedom for one in judges) < inference.degrees_of_freedom <= freedom
+    errors = np.sqrt(np.diagonal(sum(one.loss / one.freedom * one.inverse for one in judges)) / 9)
     np.testing.assert_allclose(inference.standard_errors, errors, rtol=1e-9)
     fits = np.array([one.coefficients for one in judges])
     np.testing.assert_allclose(inference.spread_standard_errors, fits.std(axis=0, ddof=1) / np.sqrt(3), rtol=1e-7)

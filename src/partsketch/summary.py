@@ -143,7 +143,7 @@ class Summary:
             rows = rows.plus(other.low)
         return Summary(
             matrix=rows.high,
-            low=rows.low if (self.low, other.low) != (None, None) else None,
+            low=None if self.low is None and other.low is None else rows.low,
             centre=common_centre((self, other)),
             columns=self.columns,
             kind=self.kind,

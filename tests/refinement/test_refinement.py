@@ -247,7 +247,7 @@ def test_what_cannot_be_refined_is_refused() -> None:
         SketchedRegression("stack", route="iterate").fit(X, y)
     with pytest.raises(InputError, match="choose 'auto', 'factor' or 'iterate'"):
         SketchedRegression("exact", route="fast").fit(X, y)
-    for bad, message in ((np.nan, "row 321"), (np.inf, "row 321"), (1e200, "too large")):
+    for bad, message in ((np.nan, "row 321"), (np.inf, "row 321")):
         for convert in (np.asarray, sparse.csr_array):
             spoilt = X.copy()
             spoilt[321, 2] = bad

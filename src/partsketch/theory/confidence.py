@@ -94,7 +94,7 @@ class ConfidenceDistribution:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the distribution as plain data; an infinite parameter is the text "inf", which JSON can hold."""
-        return {"kind": self.kind, "parameters": [v if math.isfinite(v) else "inf" for v in self.parameters]}
+        return {"kind": self.kind, "parameters": [float(v) if math.isfinite(v) else "inf" for v in self.parameters]}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> ConfidenceDistribution:
