@@ -40,7 +40,7 @@ def test_coverage_of_sketched_fits(kind: str) -> None:
         weights = theory.sketch_weights(moments)
         hits["average"].append(covered(thetas.mean(axis=0), theory.partition_covariance(moments)))
         hits["spread"].append(covered(thetas.mean(axis=0), theory.spread_covariance(thetas)))
-        hits["weighted"].append(covered(weights @ thetas, theory.partition_covariance(moments, weights)))
+        hits["weighted"].append(covered(weights.values @ thetas, theory.partition_covariance(moments, weights)))
         stacked = theory.stacked_fit(moments.sketches, counts, sketch=kind)
         hits["stacked"].append(covered(stacked.pooled.solution, theory.stacked_covariance(stacked)))
         p_values.append(theory.sketch_heterogeneity(moments, kind).p_value)

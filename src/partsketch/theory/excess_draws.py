@@ -51,6 +51,8 @@ class ExcessScalars:
         Degrees of freedom behind the noise in each share.
     own : array of shape (k,)
         What `γ` lacks because a sketch underestimates its own Gram matrix where its fit is far off.
+    nearness : float
+        Share of the loss that fits have on their own partitions.
     spread_dimensions, error_dimensions : float
         Effective numbers of dimensions of ĝ around μ and of the error.
     along : float
@@ -70,6 +72,7 @@ class ExcessScalars:
     fit_freedom: FloatArray
     error_freedom: FloatArray
     own: FloatArray
+    nearness: float
     spread_dimensions: float
     error_dimensions: float
     along: float
@@ -94,7 +97,11 @@ def excess_distributions(
     freedom, coupling, loss_variance = _noise_freedom(scalars, share, rest)
     noise = freedom / rng.chisquare(freedom, DRAWS)
     above_none, above_all, none = _lengths(scalars, share, spread * noise, rest * noise, rng)
-    factor = (1 + float(scalars.own.sum()) / max(float(above_all.mean()), 1e-300)) * scalars.gram_freedom
+    # The mean of 1/noise is one, that of the noise may be infinite.
+    factor = 1 + float(scalars.own.sum()) / max(float(np.mean(above_all / noise)), 1e-300)
+    # `own` is a mean, and so the scale must have the mean 1 where the loss is near its own sketch; elsewhere the scale
+    # is the confidence distribution of a known fraction, which has another mean.
+    factor *= scalars.gram_freedom - 2 * scalars.nearness
     scale = factor / rng.chisquare(scalars.gram_freedom, DRAWS)
     remaining = max(loss_variance - coupling**2 * 2 / freedom, 0.0)
     losses = minimal_loss * noise**coupling * np.exp(np.sqrt(remaining) * rng.standard_normal(DRAWS))
@@ -111,20 +118,22 @@ def _error(scalars: ExcessScalars) -> float:
     difference = float(scalars.error.sum()) - both
     if difference == 0:
         return both
-    return both + difference * max(0.0, 1 - (2 * scalars.difference_deviation / difference) ** 2)
+    return both + difference * max(0.0, 1 - (scalars.difference_deviation / difference) ** 2)
 
 
 def _noise_freedom(scalars: ExcessScalars, share: float, rest: float) -> tuple[float, float, float]:
     """Degrees of freedom of the noise in `z`, its regression on that in ℓ̂, and the variance of log ℓ̂."""
-    of_error = np.abs(share**2 * scalars.error)
-    of_fit = np.abs((1 - share) ** 2 * scalars.fit + 2 * share * (1 - share) * scalars.both)
-    # The square of an estimate with f degrees of freedom is too large by (f + 2)/f.
-    error_rate, fit_rate = np.sqrt(2 / (scalars.error_freedom + 2)), np.sqrt(2 / (scalars.fit_freedom + 2))
-    deviations = (of_error * error_rate + of_fit * fit_rate) / rest
+    of_error = np.abs(share**2 * scalars.error) / rest
+    of_fit = np.abs((1 - share) ** 2 * scalars.fit + 2 * share * (1 - share) * scalars.both) / rest
+    error_rate, fit_rate = np.sqrt(2 / scalars.error_freedom), np.sqrt(2 / scalars.fit_freedom)
+    noise = of_error * error_rate + of_fit * fit_rate
     losses = scalars.loss_shares * error_rate
-    variance = float(np.clip(deviations @ deviations, 1e-12, 2 / float(scalars.fit_freedom.min())))
-    coupling = min(float(deviations @ losses) / variance, 1.5)
-    return 2 / variance, coupling, float(losses @ losses)
+    # The square of an estimate with f degrees of freedom is too large by 1 + 2/f, but that of their sum is so as well.
+    variance = float(np.sum(noise**2 / (1 + fit_rate**2)) * (1 + noise @ noise))
+    loss_variance = float(np.sum(losses**2 / (1 + error_rate**2)) * (1 + losses @ losses))
+    variance = float(np.clip(variance, 1e-12, 2 / float(scalars.fit_freedom.min())))
+    coupling = float(np.sum(noise * losses / (1 + error_rate**2)) * (1 + noise @ losses)) / variance
+    return 2 / variance, min(coupling, 1.5), loss_variance
 
 
 def _lengths(

@@ -89,7 +89,8 @@ def _scalars(moments: SketchMoments, weights: SketchWeights, scatter: PooledScat
     average = weights.values @ moments.coefficients
     away = whitening.T @ (pooled.root @ (average - pooled.solution))
     length = float(away @ away)
-    along, freedom = _along(moments, scatter, away, error, float(np.trace(around)))
+    near = weights.squared_loss_products * rates * ranks
+    along, freedom, nearness = _along(moments, scatter, away, error, float(np.trace(around)), near)
     return ExcessScalars(
         length=length,
         rank=pooled.rank,
@@ -106,6 +107,7 @@ def _scalars(moments: SketchMoments, weights: SketchWeights, scatter: PooledScat
         fit_freedom=sizes - ranks,
         error_freedom=sizes - scatter.leverages,
         own=own,
+        nearness=nearness,
         spread_dimensions=_dimensions(around),
         error_dimensions=_dimensions(error),
         along=along,
@@ -121,13 +123,19 @@ def _dimensions(matrix: FloatArray) -> float:
 
 
 def _along(
-    moments: SketchMoments, scatter: PooledScatter, away: FloatArray, error: FloatArray, spread: float
-) -> tuple[float, float]:
-    """Variance of the error along the distance, in units of the mean, and degrees of freedom of the Gram matrix.
+    moments: SketchMoments,
+    scatter: PooledScatter,
+    away: FloatArray,
+    error: FloatArray,
+    spread: float,
+    near: FloatArray,
+) -> tuple[float, float, float]:
+    """Variance of the error along the distance, in units of the mean; freedom of the Gram matrix; share of `near`.
 
     The same rows estimate both: the estimated length has the variance
     `Σ [2 P_j² + 8 P_j κ_j + 4 κ_j² + 4 P_j ‖u_j‖²]/m_j`, with `P_j = ‖X_jb‖²` and `κ_j` the product of `X_jb` with the
-    residuals; the first two terms are given to the Gram matrix.
+    residuals; the first two terms are given to the Gram matrix. What the error ε of a fit loses on its own partition,
+    `near`, is `m/χ²` times `‖S_iX_i ε‖²`, and that chi-square has m − r + 1 degrees of freedom.
     As far as the distance is noise its direction tells nothing, and the mean over directions is taken.
     """
     rates = moments.sampling / moments.sizes
@@ -135,11 +143,13 @@ def _along(
     trust = max(0.0, 1 - spread / length) if length > 0 else 0.0
     energy = np.einsum("i,kij,j->k", away, scatter.grams, away)
     total = energy + np.einsum("ij,kji->k", error, scatter.grams)
-    plain = float(np.sum(2 * rates * total**2))
+    closer = 2 * moments.sampling * (1 / (moments.sizes - moments.ranks + 1) - 1 / moments.sizes)
+    plain = float(np.sum(2 * rates * total**2 + closer * near**2))
     crossed = -trust * float(np.sum(8 * rates * energy * (scatter.gradients @ away)))
     given = max(plain + crossed, 0.25 * plain)
     freedom = 2 * float(total.sum()) ** 2 / given if given > 0 else math.inf
+    nearness = min(1.0, float(near.sum() / total.sum())) if total.sum() > 0 else 0.0
     if trust == 0 or overfit <= 0:
-        return 1.0, freedom
+        return 1.0, freedom, nearness
     variance = (float(away @ error @ away) + (plain + crossed - given) / 4) / length
-    return float(np.clip(1 + trust * (variance * rank / overfit - 1), 0.05, rank)), freedom
+    return float(np.clip(1 + trust * (variance * rank / overfit - 1), 0.05, rank)), freedom, nearness
