@@ -118,7 +118,7 @@ def sketching_matrix(kind: str, size: int, X: FloatArray, rng: np.random.Generat
         per_row = 8 if kind == "sparse_sign" else 1
         S = np.zeros((size, rows))
         S[np.argsort(rng.random((size, rows)), axis=0)[:per_row], numbers] = rng.choice([-1.0, 1.0], (per_row, rows))
-        return S / np.sqrt(per_row)
+        return np.asarray(S / np.sqrt(per_row))
     # Priority sampling by leverage, as `sketches/leverage_sample.py` does it; even scores make it a uniform sample.
     scores = np.full(rows, 1 / rows)
     if kind == "leverage_sample":

@@ -172,7 +172,8 @@ def test_numbers_of_a_sketched_average_are_of_that_average_too() -> None:
     total = float(np.sum((y - y.mean()) ** 2))
     ratios, shares = [], []
     for seed in range(200):
-        model = ps.SketchedRegression("partition", n_partitions=2, sketch_size=60, random_state=seed).fit(X, y).model_
+        fit = ps.SketchedRegression("partition", n_partitions=2, sketch_size=60, random_state=seed).fit(X, y)
+        model: Any = fit.model_
         loss = float(np.sum((y - design @ model.column_coefficients[:, 0]) ** 2))
         ratios.append(model.inferences[0].noise_variance * 997 / loss)
         shares.append((1 - model.inferences[0].r_squared) * total / loss)

@@ -45,7 +45,7 @@ def checked_certificate(certificate: Certificate, target_square: float) -> Certi
     if all(value is None or np.isfinite(value) for value in known):
         if target_square == 1.0:
             return certificate
-        return replace(certificate, confidence=confidence, **scaled)
+        return replace(certificate, confidence=confidence, **scaled)  # type: ignore[arg-type]
     reason = "the sizes of the partitions' columns, or of the target, differ by more than a double holds"
     return replace(
         certificate,

@@ -37,6 +37,7 @@ def test_large_sketches_recover_the_exact_terms(name: str) -> None:
     lost = theory.unsketched_average_excess_loss(exact)
     assert certificate.excess_loss == pytest.approx(lost, rel=0.1)
     assert certificate.minimal_loss == pytest.approx(theory.pooled_moments(exact).loss, rel=0.05)
+    assert certificate.confidence is not None
     low, high = certificate.confidence.interval(0.99)
     assert low < lost < high
     assert high - low < 0.8 * lost
@@ -175,30 +176,7 @@ def test_products_of_losses_and_weights_made_from_them_are_unbiased() -> None:
     assert np.array(found).std(axis=0).min() > 0.005
 
 
-def test_stacked_fit_of_even_partitions_matches_the_simple_formulas() -> None:
-    rng = np.random.default_rng(2)
-    sketch = rng.standard_normal((30, 5))
-    parts = [theory.read_sketch(sketch)] * 4
-    fit = theory.stacked_fit(parts, [100] * 4)
-    total, rows = 120, 400
-    loss = fit.pooled.loss * total / (total - 4)
-    certificate = theory.certify_stacked(fit, parts)
-    assert certificate.minimal_loss == pytest.approx(loss)
-    assert certificate.excess_loss == pytest.approx(loss * 4 / (total - 5), rel=1e-9)
-    inverse = np.linalg.inv(fit.pooled.gram) * (total - 5) / total
-    expected = loss / (rows - 4) * (1 + (rows - 4) / (total - 5)) * inverse
-    np.testing.assert_allclose(theory.stacked_covariance(fit, parts).matrix, expected, rtol=1e-2)
-
-
-def test_stacking_needs_no_full_sketch() -> None:
-    parts = [theory.read_sketch(Z) for Z in sketches_of("heterogeneous", 3)]
-    fit = theory.stacked_fit(parts, COUNTS)
-    assert theory.certify_stacked(fit, parts).excess_loss > 0
-    with pytest.raises(InputError, match=r"sketch_size is 4, .* rank \+ 1 = 5"):
-        theory.stacked_fit([theory.read_sketch(np.random.default_rng(0).standard_normal((4, 5)))], [50])
-
-
-def test_exact_covariance_and_heterogeneity_written_out() -> None:
+def test_exact_covariance_written_out() -> None:
     partitions = design("identical")
     pooled = theory.pooled_moments(partitions)
     covariance = theory.exact_covariance(pooled)

@@ -5,7 +5,7 @@ noise (Brown and Forsythe's test, for vectors), so noise may differ between part
 depend on the features. Then fits vary by a factor Ψ more than constant noise has it, which no factor or sketch shows:
 
 - Fits to sketches vary by the sketch far more than by the noise of the rows, and the law of the sketch is known. The
-  part of the rows is taken ten times as large as constant noise has it; the test is then on the safe side.
+  part of the rows is taken 25 times as large as constant noise has it; the test is then on the safe side.
 - Exact factors alone do not allow the test: noise that depends on features cannot be told from unlike coefficients.
   Beside random partitions of the same rows it can, because those share their coefficients and have the same Ψ.
 """
@@ -22,11 +22,11 @@ from partsketch.theory.arguments import FloatArray
 from partsketch.theory.moments import PartitionMoments, pooled_moments
 from partsketch.theory.sketch_moments import SketchMoments
 
-#: Fits may vary so many times more than constant noise has it; shuffled real tables reach ten.
-_VARIABLE_NOISE = 10.0
+#: Fits may vary so many times more than constant noise has it; of shuffled real tables House reaches 20.
+_VARIABLE_NOISE = 25.0
 
 #: The allowance for the noise of the rows may be so many times what sketches add; beyond that it decides the test.
-_MOST_ALLOWANCE = 2.0
+_MOST_ALLOWANCE = 4.0
 
 #: Residual sums of squares below this share of the target's are rounding.
 _ROUNDING = 1e-26
@@ -187,16 +187,23 @@ def _gain(parts: Sequence[PartitionMoments], variation: FloatArray) -> _Gain | N
 
 
 def _direction_share(parts: Sequence[PartitionMoments]) -> float:
-    """Return `(tr Ψ)²/(r tr Ψ²)`, from the scores of random partitions: one when noise is alike in all directions."""
+    """Return which share of its degrees of freedom the gain of random partitions has, from their scores.
+
+    Noise in few directions leaves `(tr Ψ)²/tr Ψ²` of r, and noise with heavy tails makes the lengths of scores vary
+    more than those of Gaussian ones; the smaller of the two is taken.
+    """
     pooled = pooled_moments(list(parts))
-    rank, freedom = pooled.rank, len(parts) - 1
+    rank, freedom = max(pooled.rank, 1), len(parts) - 1
     scores = np.stack(
         [(part.root @ pooled.inverse_root).T @ (part.factor[:, -1] - part.root @ pooled.solution) for part in parts]
     )
-    scatter = scores.T @ scores / freedom
+    scatter, lengths = scores.T @ scores / freedom, np.sum(scores**2, axis=1)
     trace, square = float(np.trace(scatter)), float(np.sum(scatter * scatter))
     if freedom < 2 or trace <= 0:
-        return 1.0 / max(rank, 1)
+        return 1.0 / rank
     # Without bias for Gaussian scores: the square of an estimated covariance is larger than that of the true one.
     unbiased = freedom**2 / ((freedom - 1) * (freedom + 2)) * (square - trace**2 / freedom)
-    return float(np.clip(trace**2 / max(unbiased, 1e-300) / max(rank, 1), 1 / max(rank, 1), 1.0))
+    directions = trace**2 / unbiased if unbiased > 0 else float(rank)
+    variance = float(np.var(lengths, ddof=1))
+    even = 2 * float(lengths.mean()) ** 2 / variance if variance > 0 else float(rank)
+    return float(np.clip(min(directions, even) / rank, 1 / rank, 1.0))

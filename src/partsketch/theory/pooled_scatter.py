@@ -122,7 +122,7 @@ def _squared_gradients(
     noise = scatter - mixed - _transposed(mixed) + grams @ scatter.sum(axis=0) @ grams
     squares = seen - noise
     lost = (squares @ grams + squares * leverages[:, None, None]) * rates[:, None, None]
-    return squares + lost + _transposed(lost)
+    return np.asarray(squares + lost + _transposed(lost))
 
 
 def _losses(
