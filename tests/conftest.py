@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,32 @@ BROWSER = next(
 )
 #: Chromium looks for updates and accounts of its maker by itself; no name but that of this machine leads anywhere.
 ALONE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
+
+#: Folders and files whose tests start clusters or other processes, simulate, or take seconds; marked slow as a whole.
+SLOW = (
+    "engines/",
+    "laws/",
+    "paper/",
+    "smoke/test_commands.py",
+    "sources/test_laws.py",
+    "test_checkpoint.py",
+    "test_deadline.py",
+    "test_documentation.py",
+    "test_estimator_checks.py",
+    "test_fast_fits.py",
+    "test_killed_runs.py",
+    "test_local_engine.py",
+    "test_partition_faults.py",
+    "test_site.py",
+)
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Mark what `make test-quick` leaves out; single tests may carry the mark themselves."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).as_posix().startswith(SLOW) or "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
