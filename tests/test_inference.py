@@ -187,10 +187,10 @@ def test_errors_around_shared_coefficients_are_withheld_where_partitions_do_not_
     X, y = unlike_sites()
     for method in ("average", "partition"):
         model = ps.SketchedRegression(method, n_partitions=2, sketch_size=50, random_state=0).fit(X, y)
-        with pytest.raises(InputError, match=r"partitions differ more than chance allows .* kind='spread'"):
+        with pytest.raises(InputError, match=r"partitions differ more than .* kind='spread'"):
             model.conf_int()
         assert model.conf_int(kind="spread").shape == (3, 2)
-        assert "No standard errors: partitions differ" in str(model.summary())
+        assert "No standard errors:" in str(model.summary())
 
 
 @pytest.mark.parametrize("method", ["exact", "average", "partition", "stack", "whole"])

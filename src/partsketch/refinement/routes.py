@@ -42,6 +42,8 @@ def refine_if_quicker(
             raise InputError("route='iterate' reads the rows several times, and these can be read once only.")
         sparse = is_sparse(source)
         why = "route='iterate' was asked for"
+        if options.fit_intercept and not sparse and _lies_far_from_zero(source):
+            return None, f"{why}, but products of columns that lie far from zero lose their digits; so {FACTOR_ROUTE}"
     else:
         if engine.name != "local" or rows is None or not hasattr(source, "features"):
             return None, FACTOR_ROUTE
