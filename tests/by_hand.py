@@ -118,3 +118,10 @@ def assert_exact(model: Any, judge: Judged, number: int = 0, rtol: float = 1e-9)
     intervals = model.conf_int(0.9)
     intervals = intervals if intervals.ndim == 2 else intervals[number]
     np.testing.assert_allclose(intervals, np.column_stack(judge.table(0.9)[2:]), **near)
+
+
+def satterthwaite(terms: list[FloatArray], freedoms: ArrayLike) -> float:
+    """Degrees of freedom of a sum of independent covariance estimates, by their shares in it."""
+    inverse = np.linalg.inv(np.sum(terms, axis=0))
+    shares = np.array([np.trace(term @ inverse) for term in terms])
+    return float(shares.sum() ** 2 / np.sum(shares**2 / np.asarray(freedoms, dtype=np.float64)))

@@ -15,7 +15,7 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 from partsketch import PartsketchWarning, SketchedRegression
-from tests.by_hand import FloatArray, judged
+from tests.by_hand import FloatArray, judged, satterthwaite
 from tests.fits import quiet
 
 ROWS, K, M = 600, 4, 20
@@ -71,27 +71,30 @@ def test_numbers_of_averaged_sketches_of_partitions(intercept: bool) -> None:
         d + sum(np.trace(other.gram @ inverse) for other in parts if other is not one)
         for one, inverse in zip(parts, inverses, strict=True)
     ])  # fmt: skip
+    noise = losses.sum() / (ROWS - K * d)
     shares = np.full(K, 1 / K)
     fits = np.array([one.solution for one in parts])
     found: Any = model.model_
     np.testing.assert_allclose(found.column_coefficients[:, 0], shares @ fits, rtol=1e-9)
     certificate, inference = found.certificate, found.inferences[0]
     np.testing.assert_allclose(certificate.divergence, shares**2 @ traces, rtol=1e-9)
-    loss = certificate.minimal_loss + certificate.excess_loss
-    np.testing.assert_allclose(inference.noise_variance, loss / (ROWS - d), rtol=1e-9)
-    # Every partition has a noise of its own.
-    covariance = sum(
-        share**2 * own / (p - d) * (1 + (p - d) / (M - d - 1)) * inverse
-        for share, own, inverse in zip(shares, losses, inverses, strict=True)
-    )
-    np.testing.assert_allclose(inference.standard_errors, np.sqrt(np.diagonal(covariance)), rtol=1e-9)
-    assert M - d < inference.degrees_of_freedom <= K * (M - d + 2)
+    np.testing.assert_allclose(certificate.noise_variance, noise, rtol=1e-9)
+    # Each partition has a noise of its own: what sketching adds, and what its rows have.
+    terms = [
+        share**2 * loss * (1 / (M - d - 1) + 1 / (p - d)) * inverse
+        for share, loss, inverse in zip(shares, losses, inverses, strict=True)
+    ]
+    np.testing.assert_allclose(inference.standard_errors, np.sqrt(np.diagonal(sum(terms))), rtol=1e-9)
+    assert inference.degrees_of_freedom == pytest.approx(satterthwaite(terms, [M - d + 2] * K))
     deviations = (fits - shares @ fits) * shares[:, None]
     spread = np.sqrt(np.sum(deviations**2, axis=0) / (1 - shares @ shares))
     np.testing.assert_allclose(inference.spread_standard_errors, spread, rtol=1e-9)
     assert inference.spread_degrees_of_freedom == K - 1
-    # K·M sketch rows lose one to the mean.
+    # Those of this fit: its loss over the rows' degrees of freedom, and over a total that K·M sketch rows estimate,
+    # one of which goes to the mean.
+    loss = certificate.minimal_loss + certificate.excess_loss
     total = total_of(parts, intercept) * K * M / (K * M - intercept)
+    np.testing.assert_allclose(inference.noise_variance, loss / (ROWS - d), rtol=1e-9)
     np.testing.assert_allclose(inference.r_squared, 1 - loss / total, rtol=1e-9)
     assert inference.is_estimated
     assert_table(found, 0.8)
@@ -115,8 +118,10 @@ def test_weights_of_an_average_of_exact_fits() -> None:
     fits = np.array([one.coefficients for one in judges])
     np.testing.assert_allclose(model.column_coefficients[:, 0], shares @ fits, rtol=1e-9)
     np.testing.assert_allclose(model.certificate.divergence, shares**2 @ traces, rtol=1e-9)
-    covariance = sum(share**2 * one.loss / one.freedom * one.inverse for share, one in zip(shares, judges, strict=True))
-    np.testing.assert_allclose(model.inferences[0].standard_errors, np.sqrt(np.diagonal(covariance)), rtol=1e-9)
+    terms = [share**2 * one.noise * one.inverse for share, one in zip(shares, judges, strict=True)]
+    inference: Any = model.inferences[0]
+    np.testing.assert_allclose(inference.standard_errors, np.sqrt(np.diagonal(sum(terms))), rtol=1e-9)
+    assert inference.degrees_of_freedom == pytest.approx(satterthwaite(terms, [one.freedom for one in judges]))
     deviations = (fits - shares @ fits) * shares[:, None]
     spread = np.sqrt(np.sum(deviations**2, axis=0) / (1 - shares @ shares))
     np.testing.assert_allclose(model.inferences[0].spread_standard_errors, spread, rtol=1e-8)

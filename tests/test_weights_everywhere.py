@@ -25,7 +25,7 @@ from partsketch import LocalEngine
 from partsketch.fitting import Fit, fit_source
 from partsketch.options import FitOptions
 from partsketch.sources import Source, array_source, open_source
-from tests.by_hand import FloatArray, Judged, assert_exact, design_of, judged
+from tests.by_hand import FloatArray, Judged, assert_exact, design_of, judged, satterthwaite
 
 ROWS = 20_000
 FEATURES, TARGETS = ("x0", "x1", "x2"), ("y", "z")
@@ -275,12 +275,13 @@ def test_partitions_of_weighted_rows(kind: str, partition_by: str, tmp_path: Pat
     freedom = sum(one.freedom for one in judges)
     noise = sum(one.loss for one in judges) / freedom
     np.testing.assert_allclose(certificate.noise_variance, noise, rtol=1e-9)
-    # The residual error is that of the averaged fit; its standard errors know the noise of each partition.
-    loss, columns = whole.loss + gap @ whole.gram @ gap, len(mean)
-    np.testing.assert_allclose(inference.noise_variance, loss / (sum(one.rows for one in judges) - columns), rtol=1e-9)
-    assert max(one.freedom for one in judges) < inference.degrees_of_freedom <= freedom
-    errors = np.sqrt(np.diagonal(sum(one.loss / one.freedom * one.inverse for one in judges)) / 9)
-    np.testing.assert_allclose(inference.standard_errors, errors, rtol=1e-9)
+    # Of this fit, whose loss is the minimum and what averaging adds.
+    loss = whole.loss + gap @ whole.gram @ gap
+    np.testing.assert_allclose(inference.noise_variance, loss / whole.freedom, rtol=1e-9)
+    np.testing.assert_allclose(inference.r_squared, 1 - loss / whole.total, rtol=1e-9)
+    terms = [one.noise * one.inverse / 9 for one in judges]
+    np.testing.assert_allclose(inference.standard_errors, np.sqrt(np.diagonal(sum(terms))), rtol=1e-9)
+    assert inference.degrees_of_freedom == pytest.approx(satterthwaite(terms, [one.freedom for one in judges]))
     fits = np.array([one.coefficients for one in judges])
     np.testing.assert_allclose(inference.spread_standard_errors, fits.std(axis=0, ddof=1) / np.sqrt(3), rtol=1e-7)
     assert inference.spread_degrees_of_freedom == 2

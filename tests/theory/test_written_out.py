@@ -11,6 +11,7 @@ from partsketch.theory.design import odd_partition_divergence
 from partsketch.theory.excess_loss import single_sketch_excess_loss_quantile
 from partsketch.theory.ridge import effective_dimension, sketched_ridge_penalty
 from partsketch.theory.weights import average_weights, inverse_variance_weights, partition_weights
+from tests.by_hand import satterthwaite
 
 D, SIZES = 3, (40, 70, 90)
 
@@ -98,22 +99,20 @@ def test_ridge() -> None:
 
 
 def test_covariance_of_a_weighted_average_of_sketches() -> None:
-    """Σ w_i² σ̂_i² [1 + (p_i − d)/(m_i − d − 1)] A_i⁻¹ (m_i − d − 1)/m_i, every partition with its own noise."""
+    """Σ w_i² ℓ̂_i [1/(m_i − d − 1) + 1/(p_i − d)] A_i⁻¹ (m_i − d − 1)/m_i: every partition has its own noise."""
     draw = np.random.default_rng(8)
     sizes, shares = (12, 16, 20), np.array([0.6, 0.3, 0.1])
-    sketches = [draw.normal(size=(m, p)) @ np.column_stack(part) / np.sqrt(m)
-                for m, p, part in zip(sizes, SIZES, parts(), strict=True)]  # fmt: skip
+    sketches = [
+        draw.normal(size=(m, p)) @ np.column_stack(part) / np.sqrt(m)
+        for m, p, part in zip(sizes, SIZES, parts(), strict=True)
+    ]
     found = theory.partition_covariance(theory.sketch_moments(sketches, SIZES), shares)
-    losses, inverses = [], []
-    for Z, m in zip(sketches, sizes, strict=True):
+    losses, terms = [], []
+    for Z, m, p, share in zip(sketches, sizes, SIZES, shares, strict=True):
         solution = np.linalg.lstsq(Z[:, :D], Z[:, D])[0]
         losses.append(float(np.sum((Z[:, D] - Z[:, :D] @ solution) ** 2)) * m / (m - D))
-        inverses.append(np.linalg.inv(Z[:, :D].T @ Z[:, :D]) * (m - D - 1) / m)
-    noise = sum(losses) / (sum(SIZES) - 3 * D)
-    expected = sum(
-        share**2 * loss / (p - D) * (1 + (p - D) / (m - D - 1)) * inverse
-        for share, loss, p, m, inverse in zip(shares, losses, SIZES, sizes, inverses, strict=True)
-    )
-    np.testing.assert_allclose(found.matrix, expected, rtol=1e-9)
-    assert found.noise_variance == pytest.approx(noise)
-    assert min(sizes) - D < found.degrees_of_freedom <= sum(sizes) - 3 * D + 6
+        inverse = np.linalg.inv(Z[:, :D].T @ Z[:, :D]) * (m - D - 1) / m
+        terms.append(share**2 * losses[-1] * (1 / (m - D - 1) + 1 / (p - D)) * inverse)
+    np.testing.assert_allclose(found.matrix, sum(terms), rtol=1e-9)
+    assert found.noise_variance == pytest.approx(sum(losses) / (sum(SIZES) - 3 * D))
+    assert found.degrees_of_freedom == pytest.approx(satterthwaite(terms, [m - D + 2 for m in sizes]))
