@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from benchmarks import coverage, coverage_whole
 from benchmarks.accuracy.contestants import TOOLS
 from benchmarks.accuracy.designs import DESIGNS
 
@@ -17,10 +18,13 @@ _WRONG_DIGITS = 3.0
 def parts(result: Mapping[str, Any]) -> dict[str, str]:
     """Return the generated parts of the page by name."""
     titles = {design.name: design.title for design in DESIGNS}
-    tables = {
+    tables: dict[str, Iterable[str]] = {
         "accuracy-nist": _digits("data set", result["nist"], {name: name for name in result["nist"]}),
         "accuracy-designs": _digits("columns", result["designs"], titles),
         "accuracy-intervals": _intervals(result["intervals"]),
+        **{f"accuracy-{name}": [_coverages(result[name])] for name in ("averaged", "stacked", "whole", "samples")},
+        "accuracy-stacked-intervals": [_rates(result["stacked-intervals"], ("90%", "95%", "99%"))],
+        "accuracy-test": [_rates(result["test"], ("rejected at 5%",))],
     }
     return {name: "\n".join(["", *lines, "", _origin(result)]) + "\n\n" for name, lines in tables.items()}
 
@@ -29,6 +33,14 @@ def _origin(result: Mapping[str, Any]) -> str:
     versions = {name: number for name, number in result["versions"].items() if name in _VERSIONS}
     listed = ", ".join(f"{name} {number}" for name, number in versions.items())
     return f"{result['date'][:10]}, `{result['command']}`; revision {result['revision']}; {listed}."
+
+
+def _coverages(rows: list[dict[str, Any]]) -> str:
+    return coverage.table([coverage.Coverage(**row) for row in rows])
+
+
+def _rates(rows: list[dict[str, Any]], headings: tuple[str, ...]) -> str:
+    return coverage_whole.rate_table([coverage_whole.Rate(**row) for row in rows], headings)
 
 
 def _digits(head: str, found: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str]) -> Iterator[str]:

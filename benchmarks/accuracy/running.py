@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ from tests.nist import POWERS, certified
 from benchmarks.accuracy.contestants import TOOLS, Answer, answer_of
 from benchmarks.accuracy.designs import DESIGNS
 from benchmarks.accuracy.intervals import coverage
+from benchmarks.coverage import Coverage, coverage_rows
+from benchmarks.coverage_whole import Rate, error_rows, rejection_rows, sample_rows, stack_rows, whole_rows
 from benchmarks.problem import FloatArray
 
 #: No more digits are told apart: float64 has not quite sixteen.
@@ -19,29 +23,53 @@ MOST_DIGITS = 15.5
 
 
 def run(quick: bool) -> dict[str, Any]:
-    """Return the digits of every tool on every data set and design, and the coverage of intervals."""
-    nist: dict[str, dict[str, Any]] = {}
+    """Return the digits of every tool on every data set and design, and how often intervals and certificates hold."""
+    draws = 20 if quick else 1000
+    found: dict[str, Any] = {"nist": _nist(), "designs": _designs(), "intervals": coverage(draws // 2)}
+    for name, make in COVERAGES.items():
+        print(f"accuracy / {name}: {draws} draws a line", flush=True)
+        found[name] = [asdict(row) for row in make(draws)]
+    return found
+
+
+#: What is drawn many times: certificates of every kind of fit, intervals of stacked fits, the test of partitions.
+COVERAGES: dict[str, Callable[[int], Iterator[Coverage | Rate]]] = {
+    "averaged": coverage_rows,
+    "stacked": stack_rows,
+    "whole": whole_rows,
+    "samples": sample_rows,
+    "stacked-intervals": error_rows,
+    "test": rejection_rows,
+}
+
+
+def _nist() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
     for name in POWERS:
         data = certified(name)
-        nist[name] = {}
+        found[name] = {}
         for tool in TOOLS:
             answer = answer_of(tool, data.X, data.y, data.intercept)
-            nist[name][tool.name] = (
+            found[name][tool.name] = (
                 digits_of(answer.coefficients, data.exact.coefficients) if isinstance(answer, Answer) else answer
             )
-        print(f"accuracy / {name}: {nist[name]['ours']:.1f} digits", flush=True)
-    designs: dict[str, dict[str, Any]] = {}
+        print(f"accuracy / {name}: {found[name]['ours']}", flush=True)
+    return found
+
+
+def _designs() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
     for design in DESIGNS:
         X, y = design.make()
         exact = judge(X, y, intercept=design.intercept).fitted
-        designs[design.name] = {}
+        found[design.name] = {}
         for tool in TOOLS:
             answer = answer_of(tool, X, y, design.intercept)
-            designs[design.name][tool.name] = (
+            found[design.name][tool.name] = (
                 prediction_digits(answer.predictions, exact, y) if isinstance(answer, Answer) else answer
             )
-        print(f"accuracy / {design.name}: {designs[design.name]['ours']}", flush=True)
-    return {"nist": nist, "designs": designs, "intervals": coverage(20 if quick else 500)}
+        print(f"accuracy / {design.name}: {found[design.name]['ours']}", flush=True)
+    return found
 
 
 def prediction_digits(predictions: FloatArray, exact: FloatArray, y: FloatArray) -> float | str:
