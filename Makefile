@@ -47,6 +47,7 @@ check: $(STAMPS)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/python -m tests.mutants --check
 
 format: $(STAMPS)/dev
@@ -98,4 +99,4 @@ bench-quick: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks --quick
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(WHEEL) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(WHEEL) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage import COLUMNS, DESIGNS, LEVELS, PARTITIONS, Coverage, Partition, table
-from partsketch import theory
-from partsketch.errors import InputError
+from partsketch import InputError, theory
 from partsketch.simulate import draw_sketches
 from partsketch.sketches.srht import srht_matrix
 

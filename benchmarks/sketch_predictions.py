@@ -11,14 +11,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch import theory
-from partsketch.engines.local import LocalEngine
-from partsketch.gathering import gather, guided
+from partsketch import LocalEngine, theory
+from partsketch.engines.gather import gather, guided
 from partsketch.paper.data_sets import TITLES, load
-from partsketch.partitions import single_partition
-from partsketch.pieces import SummaryRequest
 from partsketch.sketches.base import SketchSpecification, get_sketch
-from partsketch.sources.arrays import array_source
+from partsketch.sources.memory.arrays import array_source
+from partsketch.summaries.partitions import single_partition
+from partsketch.summaries.tasks import SummaryRequest
 
 PAGE = Path(__file__).parent.parent / "docs" / "sketches.md"
 BEGIN, END = "<!-- begin generated: predictions -->", "<!-- end generated: predictions -->"

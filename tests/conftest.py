@@ -34,19 +34,26 @@ ALONE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0
 
 #: Folders and files whose tests start clusters or other processes, simulate, or take seconds; marked slow as a whole.
 SLOW = (
-    "engines/",
+    "engines/test_bundles.py",
+    "engines/test_checkpoint.py",
+    "engines/test_dask.py",
+    "engines/test_dask_network.py",
+    "engines/test_deadline.py",
+    "engines/test_faults.py",
+    "engines/test_killed_runs.py",
+    "engines/test_local.py",
+    "engines/test_partition_faults.py",
+    "engines/test_ray.py",
+    "engines/test_refinement_everywhere.py",
+    "engines/test_same_everywhere.py",
+    "engines/test_spark.py",
+    "fitting/test_fast_fits.py",
     "laws/",
     "paper/",
     "smoke/test_commands.py",
     "sources/test_laws.py",
-    "test_checkpoint.py",
-    "test_deadline.py",
     "test_documentation.py",
     "test_estimator_checks.py",
-    "test_fast_fits.py",
-    "test_killed_runs.py",
-    "test_local_engine.py",
-    "test_partition_faults.py",
     "test_site.py",
 )
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import partsketch as ps
-from partsketch.model_file import FILE_VERSION
+from partsketch.model.file import FILE_VERSION
 
 KEPT = Path(__file__).with_suffix(".json")
 

@@ -11,10 +11,11 @@ import numpy as np
 from benchmarks.planner.settings import DataSet, Question, questions
 from benchmarks.planner.timing import Timing, time_fits
 from benchmarks.problem import Arrays
-from partsketch.options import FitOptions
+from partsketch import Plan
+from partsketch.fitting.options import FitOptions
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.choosing import make_plan, options_from
-from partsketch.planner.plan import Candidate, Plan
+from partsketch.planner.plan import Candidate
 from partsketch.planner.survey import look
 from partsketch.simulate import draw_excess_losses, partition_factors
 from partsketch.theory import pooled_moments

@@ -14,9 +14,10 @@ from typing import Any
 
 from benchmarks.planner.settings import DataSet
 from benchmarks.problem import Problem
-from partsketch.engines.local import LocalEngine, usable_cores
-from partsketch.fitting import fit_source
-from partsketch.options import FitOptions
+from partsketch import LocalEngine
+from partsketch.engines.local import usable_cores
+from partsketch.fitting.fit import fit_source
+from partsketch.fitting.options import FitOptions
 from partsketch.planner.choosing import make_plan, options_from
 from partsketch.planner.survey import look
 

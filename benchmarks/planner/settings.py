@@ -11,8 +11,8 @@ import numpy as np
 
 from benchmarks.problem import DATA, TARGET, Arrays, Problem
 from partsketch.sources import open_source
-from partsketch.sources.arrays import array_source
 from partsketch.sources.base import Source
+from partsketch.sources.memory.arrays import array_source
 
 _ROW_GROUP = 65_536
 

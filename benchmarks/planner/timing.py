@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.quiet import BUSY_SHARE, now, wait_for_quiet
-from partsketch.engines.local import LocalEngine
-from partsketch.fitting import fit_source
-from partsketch.options import FitOptions
+from partsketch import LocalEngine
+from partsketch.fitting.fit import fit_source
+from partsketch.fitting.options import FitOptions
 from partsketch.sources.base import Source
 
 #: A turn of a short fit is this long: one run of a millisecond says more of the scheduler than of the fit.

@@ -65,12 +65,12 @@ def sketch_estimator(arrays: Arrays, size: int, partitions: int) -> FloatArray:
 
 def sketch_bare(arrays: Arrays, size: int, kind: str = "gaussian") -> FloatArray:
     """One sketch of X alone through source, engine and merge: what the other contestants compute."""
-    from partsketch.engines.local import LocalEngine
-    from partsketch.gathering import gather
-    from partsketch.partitions import single_partition
-    from partsketch.pieces import SummaryRequest
+    from partsketch import LocalEngine
+    from partsketch.engines.gather import gather
     from partsketch.sketches.base import SketchSpecification
-    from partsketch.sources.arrays import array_source
+    from partsketch.sources.memory.arrays import array_source
+    from partsketch.summaries.partitions import single_partition
+    from partsketch.summaries.tasks import SummaryRequest
 
     rows = len(arrays.X)
     request = SummaryRequest(SketchSpecification(kind, size, 0), single_partition(rows), False, 1, rows)

@@ -9,21 +9,20 @@ from partsketch._version import __version__
 
 if TYPE_CHECKING:
     from partsketch import theory
-    from partsketch.api import fit
-    from partsketch.certificate import Certificate
-    from partsketch.diagnosis.diagnosing import diagnose
-    from partsketch.diagnosis.results import Diagnosis
+    from partsketch.api import combine, fit, sketch
+    from partsketch.common.errors import InputError, PartsketchError, PartsketchWarning
     from partsketch.engines.local import LocalEngine
-    from partsketch.errors import InputError, PartsketchError, PartsketchWarning
     from partsketch.estimator import SketchedRegression
-    from partsketch.model import Model
-    from partsketch.model_file import load
+    from partsketch.fitting.limits import Limits
+    from partsketch.model.certificate import Certificate
+    from partsketch.model.file import load
+    from partsketch.model.model import Model
     from partsketch.planner.api import plan
-    from partsketch.planner.limits import Limits
+    from partsketch.planner.diagnosis.diagnosing import diagnose
+    from partsketch.planner.diagnosis.results import Diagnosis
     from partsketch.planner.plan import Plan
     from partsketch.report.page import write_report
-    from partsketch.sites import combine, sketch
-    from partsketch.summary import Summary
+    from partsketch.summaries.summary import Summary
 
 __all__ = [
     "Certificate",
@@ -50,23 +49,23 @@ __all__ = [
 
 # Names are loaded when first used: the command line answers --help without importing scikit-learn or compiling.
 _HOMES = {
-    "Certificate": "certificate",
-    "Diagnosis": "diagnosis.results",
-    "InputError": "errors",
-    "Limits": "planner.limits",
+    "Certificate": "model.certificate",
+    "Diagnosis": "planner.diagnosis.results",
+    "InputError": "common.errors",
+    "Limits": "fitting.limits",
     "LocalEngine": "engines.local",
-    "Model": "model",
-    "PartsketchError": "errors",
-    "PartsketchWarning": "errors",
+    "Model": "model.model",
+    "PartsketchError": "common.errors",
+    "PartsketchWarning": "common.errors",
     "Plan": "planner.plan",
     "SketchedRegression": "estimator",
-    "Summary": "summary",
-    "combine": "sites",
-    "diagnose": "diagnosis.diagnosing",
+    "Summary": "summaries.summary",
+    "combine": "api",
+    "diagnose": "planner.diagnosis.diagnosing",
     "fit": "api",
-    "load": "model_file",
+    "load": "model.file",
     "plan": "planner.api",
-    "sketch": "sites",
+    "sketch": "api",
     "write_report": "report.page",
 }
 

@@ -1,24 +1,22 @@
-"""`partsketch.fit`: from files, data frames and streams to a model."""
+"""`partsketch.fit`, `sketch` and `combine`: from files, data frames, streams and sketches to a model."""
 
 from __future__ import annotations
 
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
-from functools import partial
 from os import PathLike, fspath
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
-from partsketch.engines.base import Engine, using_engine
-from partsketch.errors import PartsketchWarning
-from partsketch.fitting import fit_source
-from partsketch.model import Model
-from partsketch.options import FitOptions, seed_from
-from partsketch.origin import with_origin
-from partsketch.planner.limits import Limits, limits_from
-from partsketch.sources import open_source
-from partsketch.sources.base import Source
-from partsketch.sources.opening import are_paths
-from partsketch.sources.readable import open_readable
+from partsketch.common.errors import InputError, PartsketchWarning
+from partsketch.engines.base import using_engine
+from partsketch.fitting.data_request import open_for_fit, with_origin
+from partsketch.fitting.limits import Limits, limits_from
+from partsketch.fitting.options import FitOptions, seed_from
+from partsketch.model.model import Model
+from partsketch.planner.fit_request import fit_as_asked
+from partsketch.sites.combine import combine_files, read_summaries
+from partsketch.sites.sketch import SketchOptions, open_for_sketch, sketch_source
+from partsketch.summaries.summary import Summary
 
 
 def fit(
@@ -116,37 +114,159 @@ route, engine, random_state
     )
     with using_engine(engine, data) as runner:
         source = open_for_fit(data, target, features, options, weights, encode, missing, runner)
-        result = fit_source(source, options, runner)
+        result = fit_as_asked(source, options, runner)
     for sentence in result.model.record.warnings:
         python_warnings.warn(sentence, PartsketchWarning, stacklevel=2)
     return with_origin(result.model, data, target, features, weights, encode, missing)
 
 
-def open_for_fit(
-    data: Any,
-    target: str | Sequence[str],
-    features: Sequence[str] | None,
-    options: FitOptions,
-    weights: str | None,
-    encode: bool,
-    missing: Literal["error", "drop"],
-    engine: Engine | None = None,
-) -> Source:
-    """Open the data with the columns that a fit with these options needs.
+@overload
+def sketch(
+    data: Any, target: str | Sequence[str] | None = ..., features: Sequence[str] | None = ..., *, n_partitions: int,
+    partition_by: str | None = ..., sketch: str = ..., sketch_size: int | None = ..., fit_intercept: bool = ...,
+    site: str = ..., label: str = ..., private: bool = ..., round_rows: int = ..., engine: Any = ...,
+    random_state: Any = ..., weights: str | None = ..., encode: bool = ...,
+    levels: Mapping[str, Sequence[str]] | None = ..., missing: Literal["error", "drop"] = ...,
+) -> tuple[Summary, ...]: ...  # fmt: skip
 
-    When partitions are files and may be left out, those that cannot be opened are.
+
+@overload
+def sketch(
+    data: Any, target: str | Sequence[str] | None = ..., features: Sequence[str] | None = ..., *,
+    n_partitions: int | None = ..., partition_by: str, sketch: str = ..., sketch_size: int | None = ...,
+    fit_intercept: bool = ..., site: str = ..., label: str = ..., private: bool = ..., round_rows: int = ...,
+    engine: Any = ..., random_state: Any = ..., weights: str | None = ..., encode: bool = ...,
+    levels: Mapping[str, Sequence[str]] | None = ..., missing: Literal["error", "drop"] = ...,
+) -> tuple[Summary, ...]: ...  # fmt: skip
+
+
+@overload
+def sketch(
+    data: Any, target: str | Sequence[str] | None = ..., features: Sequence[str] | None = ..., *,
+    n_partitions: None = ..., partition_by: None = ..., sketch: str = ..., sketch_size: int | None = ...,
+    fit_intercept: bool = ..., site: str = ..., label: str = ..., private: bool = ..., round_rows: int = ...,
+    engine: Any = ..., random_state: Any = ..., weights: str | None = ..., encode: bool = ...,
+    levels: Mapping[str, Sequence[str]] | None = ..., missing: Literal["error", "drop"] = ...,
+) -> Summary: ...  # fmt: skip
+
+
+def sketch(
+    data: Any,
+    target: str | Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+    *,
+    n_partitions: int | None = None,
+    partition_by: str | None = None,
+    sketch: str = "gaussian",
+    sketch_size: int | None = None,
+    fit_intercept: bool = True,
+    site: str = "",
+    label: str = "",
+    private: bool = False,
+    round_rows: int = 1,
+    engine: Any = "local",
+    random_state: Any = None,
+    weights: str | None = None,
+    encode: bool = False,
+    levels: Mapping[str, Sequence[str]] | None = None,
+    missing: Literal["error", "drop"] = "error",
+) -> Summary | tuple[Summary, ...]:
+    """Summarise the rows of one site; only the summary travels.
+
+    Parameters
+    ----------
+    data, features, engine, weights, encode, missing
+        As in `partsketch.fit`.
+    target
+        Columns that are meant as targets; None when that is to be decided later. Any column can be the target of
+        `combine`.
+    n_partitions, partition_by
+        How the rows are cut, as in `partsketch.fit`: one summary for each partition. Both None: one of all rows.
+    sketch
+        Kind of sketch; "triangular" is the exact summary.
+    sketch_size
+        Rows of the sketch; None takes four per column, the same at all sites. All sites need the same.
+    fit_intercept
+        Whether there is a column of ones.
+    site, label
+        Name of the site, and of these rows (a day, say). Both enter the random numbers, so sites may share a seed.
+    private
+        Take random numbers from the operating system; neither seed nor row numbers are stored.
+    round_rows
+        Round the row count of a private summary to a multiple of this.
+    random_state
+        Seed; a site without a name uses the same random numbers as `partsketch.fit`.
+    levels
+        Levels of text columns to encode, first the reference level; sites that agree on them can be combined.
+
+    Returns
+    -------
+    Summary or tuple of Summary
+        One summary; with n_partitions or partition_by a tuple, one for each partition. Save them with `save`.
+
+    Examples
+    --------
+    >>> import partsketch as ps, pyarrow as pa
+    >>> table = pa.table({"x": range(100), "y": [2.0 * x + 1 for x in range(100)]})
+    >>> north = ps.sketch(table, target="y", sketch="triangular", site="north")
+    >>> model = ps.combine([north])
+    >>> round(float(model.coefficients[0, 0]), 6)
+    2.0
     """
-    open_chosen = partial(
-        open_source,
-        target=target,
-        features=features,
-        weights=weights,
-        partition_column=options.partition_column,
-        encode=encode,
-        missing=missing,
-        fit_intercept=options.fit_intercept,
-        engine=engine,
+    if private and random_state is not None:
+        raise InputError("A private sketch takes no seed: its random numbers must not be drawn again.")
+    options = SketchOptions(
+        kind=sketch,
+        size=sketch_size,
+        seed=None if private else seed_from(random_state),
+        n_partitions=n_partitions,
+        partition_by=partition_by,
+        fit_intercept=bool(fit_intercept),
+        site=site,
+        label=label,
+        private=private,
+        round_rows=round_rows,
     )
-    if options.on_partition_error == "drop" and options.partition_by == "file" and are_paths(data):
-        return open_readable(data, open_chosen)
-    return open_chosen(data)
+    source = open_for_sketch(data, target, features, options, weights, encode, levels, missing)
+    with using_engine(engine) as runner:
+        made = sketch_source(source, options, runner)
+    for sentence in made.warnings:
+        python_warnings.warn(sentence, PartsketchWarning, stacklevel=2)
+    return made.summaries[0] if n_partitions is None and partition_by is None else made.summaries
+
+
+def combine(
+    files: Any,
+    target: str | Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+    *,
+    method: str | None = None,
+    fit_intercept: bool | None = None,
+    averaging: str = "equal",
+    alpha: float = 0.0,
+) -> Model:
+    """Make a model, its certificate and intervals from sketches alone.
+
+    Parameters
+    ----------
+    files
+        Paths or globs of sketch files, or summaries, or a list of them, in any order.
+    target, features
+        Any columns of the sketches. By default the targets that were named when the sketches were made, and all other
+        columns as features. The name of an encoded column stands for all its indicators.
+    method
+        "stack" (the default for sketches) or "partition"; for exact summaries "exact" (the default) or "average".
+    fit_intercept
+        None: if the sketches have a column of ones.
+    averaging, alpha
+        As in `SketchedRegression`.
+
+    Returns
+    -------
+    Model
+        As from `partsketch.fit`; its record names the files.
+    """
+    fit = combine_files(read_summaries(files), target, features, method, fit_intercept, averaging, alpha)
+    for sentence in fit.model.record.warnings:
+        python_warnings.warn(sentence, PartsketchWarning, stacklevel=2)
+    return fit.model

@@ -13,18 +13,19 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from partsketch.batches import Batches, add_batch, check_batches
+from partsketch.common.errors import InputError, PartsketchWarning
 from partsketch.engines.base import using_engine
-from partsketch.errors import InputError, PartsketchWarning
-from partsketch.estimator_inputs import open_collection, split_partition_column, target_names
-from partsketch.fitting import Fit, fit_source
-from partsketch.options import AUTO, RESERVED_PARTITIONS, FitOptions, seed_from
-from partsketch.planner.limits import limits_from
-from partsketch.report.summary_table import FitSummary
-from partsketch.sources.arrays import array_source
+from partsketch.fitting.array_request import open_collection, split_partition_column, target_names
+from partsketch.fitting.batches import Batches, add_batch, check_batches
+from partsketch.fitting.fit import Fit
+from partsketch.fitting.limits import limits_from
+from partsketch.fitting.options import AUTO, RESERVED_PARTITIONS, FitOptions, seed_from
+from partsketch.model.summary_table import FitSummary
+from partsketch.planner.fit_request import fit_as_asked
 from partsketch.sources.base import Source
-from partsketch.sources.chunked import cluster_of
+from partsketch.sources.cluster.chunked import cluster_of
 from partsketch.sources.labelled import LabelledSource
+from partsketch.sources.memory.arrays import array_source
 
 
 def _takes_batches(estimator: SketchedRegression) -> bool:
@@ -211,7 +212,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         options = self._options()
         with using_engine(self.engine, X) as engine:
             source = self._open(X, y, sample_weight, options.partition_column, engine)
-            fit = fit_source(source, options, engine)
+            fit = fit_as_asked(source, options, engine)
         self._batches = None
         if fit.gathered is not None and fit.summaries and source.row_count is not None:
             self._batches = Batches(fit.gathered, source.row_count, options.seed)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from partsketch.partitions import single_partition
-from partsketch.pieces import SummaryRequest
 from partsketch.sketches.base import SketchSpecification
+from partsketch.summaries.partitions import single_partition
+from partsketch.summaries.tasks import SummaryRequest
 
 #: Rows of a frame: one segment of 65,536 rows and some of the next.
 FRAME_ROWS = 80_000

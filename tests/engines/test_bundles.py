@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from partsketch import InputError, LocalEngine
 from partsketch.engines.bundles import Bundle, bundle_tasks, merge_bundles, portable, run_bundle, shrinking_bundles
-from partsketch.fitting import fit_source
-from partsketch.gathering import make_tasks
-from partsketch.partitions import single_partition
-from partsketch.pieces import Task, TaskResult
+from partsketch.engines.gather import make_tasks
+from partsketch.fitting.fit import fit_source
 from partsketch.sketches.base import SEGMENT_ROWS
-from partsketch.summarise import summarise_rows
+from partsketch.summaries.partitions import single_partition
+from partsketch.summaries.summarise import summarise_rows
+from partsketch.summaries.tasks import Task, TaskResult
 from tests.engines.made_up import EXACT
-from tests.test_local_engine import MadeUpRows, options
+from tests.engines.test_local import MadeUpRows, options
 
 
 @dataclass(frozen=True)

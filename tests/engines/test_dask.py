@@ -17,13 +17,13 @@ import pytest
 import partsketch as ps
 from partsketch import InputError, LocalEngine, SketchedRegression
 from partsketch.engines.base import get_engine
-from partsketch.fitting import fit_source
-from partsketch.gathering import make_tasks
-from partsketch.partitions import single_partition
+from partsketch.engines.gather import make_tasks
+from partsketch.fitting.fit import fit_source
 from partsketch.sketches.base import SEGMENT_ROWS
+from partsketch.summaries.partitions import single_partition
 from tests.engines import made_up
 from tests.engines.made_up import EXACT, FRAME_ROWS, eventually, peak_bytes
-from tests.test_local_engine import MadeUpRows, options
+from tests.engines.test_local import MadeUpRows, options
 
 da = pytest.importorskip("dask.array") if not os.environ.get("CI") else __import__("dask.array").array
 dd = pytest.importorskip("dask.dataframe") if not os.environ.get("CI") else __import__("dask.dataframe").dataframe
@@ -245,7 +245,7 @@ def test_addresses(
 ) -> None:
     from partsketch.cli import main
 
-    monkeypatch.setattr("partsketch.engines.dask._CONNECT_SECONDS", 1)
+    monkeypatch.setattr("partsketch.engines.dask.engine._CONNECT_SECONDS", 1)
     frame(5000).drop(columns="colour").dropna().to_parquet(tmp_path / "rows.parquet")
     address = dask_engine.client.scheduler.address.replace("tcp://", "dask://")
     command = ["fit", str(tmp_path / "rows.parquet"), "--target", "y", "--seed", "1", "--json"]

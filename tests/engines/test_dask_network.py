@@ -113,9 +113,9 @@ FIT = """
 
     from partsketch import LocalEngine
     from partsketch.engines.dask import DaskEngine
-    from partsketch.fitting import fit_source
+    from partsketch.fitting.fit import fit_source
     from partsketch.sketches.base import SEGMENT_ROWS
-    from tests.test_local_engine import MadeUpRows, options
+    from tests.engines.test_local import MadeUpRows, options
 
     def text(fit):
         return hashlib.sha256(b"".join(summary.matrix.tobytes() for summary in fit.summaries)).hexdigest()

@@ -11,10 +11,10 @@ import pytest
 
 import partsketch as ps
 from partsketch import InputError, LocalEngine
-from partsketch.fitting import fit_source
+from partsketch.fitting.fit import fit_source
 from partsketch.sketches.base import SEGMENT_ROWS
 from tests.engines.made_up import frame
-from tests.test_local_engine import MadeUpRows, options
+from tests.engines.test_local import MadeUpRows, options
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
@@ -65,7 +65,7 @@ def test_a_checkpoint_of_a_collection(
 
 
 @pytest.mark.xdist_group("dask")
-@pytest.mark.filterwarnings("ignore::partsketch.errors.PartsketchWarning")
+@pytest.mark.filterwarnings("ignore::partsketch.common.errors.PartsketchWarning")
 def test_a_partition_that_cannot_be_read_is_left_out(dask_engine: Any) -> None:
     source = MadeUpRows(6 * SEGMENT_ROWS, fail_from=(3 * SEGMENT_ROWS + 1,))
     how = options(method="partition", n_partitions=3, on_partition_error="drop")
@@ -76,7 +76,7 @@ def test_a_partition_that_cannot_be_read_is_left_out(dask_engine: Any) -> None:
 
 
 @pytest.mark.xdist_group("dask")
-@pytest.mark.filterwarnings("ignore::partsketch.errors.PartsketchWarning")
+@pytest.mark.filterwarnings("ignore::partsketch.common.errors.PartsketchWarning")
 def test_partitions_that_are_late_are_left_out(dask_engine: Any) -> None:
     """A thousand partitions of 0.4 seconds on two workers: 200 seconds of work."""
     rows = 1000 * SEGMENT_ROWS

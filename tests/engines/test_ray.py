@@ -17,21 +17,21 @@ import pytest
 import partsketch as ps
 from partsketch import InputError, LocalEngine, SketchedRegression
 from partsketch.engines.base import get_engine
-from partsketch.fitting import fit_source
-from partsketch.gathering import make_tasks
-from partsketch.partitions import single_partition
-from partsketch.pieces import Task
+from partsketch.engines.gather import make_tasks
+from partsketch.fitting.fit import fit_source
 from partsketch.sketches.base import SEGMENT_ROWS
 from partsketch.sources import DenseBlock
+from partsketch.summaries.partitions import single_partition
+from partsketch.summaries.tasks import Task
 from tests.engines.made_up import EXACT, eventually, frame, notes, peak_bytes, quiet
-from tests.test_local_engine import MadeUpRows, options
+from tests.engines.test_local import MadeUpRows, options
 
 pytestmark = [
     pytest.mark.xdist_group("ray"),
     # Ray Data sets its own deprecated settings when it makes its defaults.
     pytest.mark.filterwarnings("ignore:`use_:DeprecationWarning"),
     # Dropped rows are part of these tests.
-    pytest.mark.filterwarnings("ignore:2 rows with missing values:partsketch.errors.PartsketchWarning"),
+    pytest.mark.filterwarnings("ignore:2 rows with missing values:partsketch.common.errors.PartsketchWarning"),
 ]
 
 
@@ -139,7 +139,7 @@ def test_the_driver_holds_no_more_for_more_rows(ray_engine: Any) -> None:
 
 def test_only_few_tasks_are_under_way(ray_engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is submitted beyond two bundles per worker while their results are not taken."""
-    from partsketch.engines import ray as module
+    from partsketch.engines.ray import engine as module
 
     most = 0
     submit = module._Run._submit
@@ -214,7 +214,7 @@ def test_workers_take_compiled_kernels_from_the_disk(ray_engine: Any) -> None:
 
     @ray.remote
     def kernels() -> tuple[int, int]:
-        from partsketch.sketches import counter_random
+        from partsketch.sketches import random as counter_random
 
         found = [value.stats for value in vars(counter_random).values() if hasattr(value, "stats")]
         return sum(sum(s.cache_hits.values()) for s in found), sum(sum(s.cache_misses.values()) for s in found)

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from partsketch import SketchedRegression
 from partsketch.engines.base import TaskOutcome
-from partsketch.pieces import Task
-from partsketch.summarise import summarise_rows
+from partsketch.summaries.summarise import summarise_rows
+from partsketch.summaries.tasks import Task
 
 
 class BackwardEngine:

@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from partsketch import LocalEngine
-from partsketch.fitting import Fit, fit_source
-from partsketch.options import METHODS, FitOptions
+from partsketch.fitting.fit import Fit, fit_source
+from partsketch.fitting.options import FitOptions
+from partsketch.model.methods import METHODS
 from partsketch.sources import Source, open_source
 
 # PySpark says so whenever it is loaded; pandas is not used here.

@@ -18,21 +18,21 @@ import pytest
 import partsketch as ps
 from partsketch import InputError, LocalEngine, SketchedRegression
 from partsketch.engines.base import get_engine
-from partsketch.fitting import fit_source
-from partsketch.gathering import make_tasks
-from partsketch.partitions import single_partition
-from partsketch.pieces import Task
+from partsketch.engines.gather import make_tasks
+from partsketch.fitting.fit import fit_source
 from partsketch.sketches.base import SEGMENT_ROWS
 from partsketch.sources import DenseBlock
+from partsketch.summaries.partitions import single_partition
+from partsketch.summaries.tasks import Task
 from tests.engines.made_up import EXACT, FRAME_ROWS, eventually, frame, notes, peak_bytes, quiet
-from tests.test_local_engine import MadeUpRows, options
+from tests.engines.test_local import MadeUpRows, options
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
     # PySpark says so whenever it is loaded; pandas is not used here.
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     # Dropped rows are part of these tests.
-    pytest.mark.filterwarnings("ignore:2 rows with missing values:partsketch.errors.PartsketchWarning"),
+    pytest.mark.filterwarnings("ignore:2 rows with missing values:partsketch.common.errors.PartsketchWarning"),
 ]
 
 
@@ -114,7 +114,7 @@ def test_a_frame_that_changes_is_noticed(spark_engine: Any, tmp_path: Path) -> N
         for batch in batches:
             yield batch if first else batch.slice(1)
 
-    from partsketch.engines.spark_frame import quietly
+    from partsketch.engines.spark.frame import quietly
 
     with quietly():
         remote = spark_engine.session.range(1000, numPartitions=1).selectExpr("id AS x", "id * 2 AS y")

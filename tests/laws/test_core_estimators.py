@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from partsketch import LocalEngine, PartsketchWarning, SketchedRegression
 from partsketch.engines.base import TaskOutcome
-from partsketch.pieces import SummaryRequest, Task
 from partsketch.sources import Source
-from partsketch.summarise import summarise_rows
+from partsketch.summaries.summarise import summarise_rows
+from partsketch.summaries.tasks import SummaryRequest, Task
 
 FloatArray = NDArray[np.float64]
 

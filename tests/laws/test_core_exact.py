@@ -15,8 +15,8 @@ from scipy import linalg, sparse
 from sklearn.linear_model import LinearRegression
 
 from partsketch import LocalEngine, PartsketchWarning, SketchedRegression
-from partsketch.fitting import Fit, fit_source
-from partsketch.options import FitOptions
+from partsketch.fitting.fit import Fit, fit_source
+from partsketch.fitting.options import FitOptions
 from partsketch.sources import array_source
 
 FloatArray = NDArray[np.float64]
@@ -321,8 +321,8 @@ def test_stacking_exact_summaries_of_any_partitions_is_exact(k: int, seed: int) 
     """One algebra: partitions, merged, are the whole."""
     from functools import reduce
 
-    from partsketch.solve import solve_least_squares
-    from partsketch.summary import Summary
+    from partsketch import Summary
+    from partsketch.common.linalg.solve import solve_least_squares
 
     X, y = tame(60, 3, seed)
     merged = reduce(Summary.stack, fitted(X, y, method="average", k=k).summaries)

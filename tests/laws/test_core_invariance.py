@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from partsketch import LocalEngine
-from partsketch.fitting import fit_source
-from partsketch.options import FitOptions
+from partsketch.fitting.fit import fit_source
+from partsketch.fitting.options import FitOptions
 from partsketch.sketches.base import SEGMENT_ROWS
 from partsketch.sources import Source, array_source, open_source
 from partsketch.sources.labelled import LabelledSource

@@ -16,7 +16,7 @@ import sklearn.datasets
 from benchmarks.make_study_data import encoded, write
 from numpy.typing import NDArray
 
-from partsketch.errors import InputError
+from partsketch import InputError
 from partsketch.paper import data_sets, stored_data
 from partsketch.paper.data_sets import load
 from partsketch.paper.settings import Places, quick_study

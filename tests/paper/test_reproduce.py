@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from partsketch import InputError
 from partsketch.cli.reproduce import command
-from partsketch.errors import InputError
 from partsketch.paper import study as study_module
 from partsketch.paper.figures import FIGURES
 from partsketch.paper.settings import DEFAULT_SEED, Places, quick_study

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partsketch.options import METHODS
+from partsketch.model.methods import METHODS
 from partsketch.planner import costs
 from partsketch.planner.calibration import Calibration, at_width
 from partsketch.planner.memory import peak_bytes

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partsketch.options import FitOptions
+from partsketch import Limits
+from partsketch.fitting.options import FitOptions
 from partsketch.planner.choosing import choose, free_memory, make_plan, options_from
 from partsketch.planner.excess import expected_excess
 from partsketch.planner.inverse import answers, largest_partitions_for, size_for_bound, smallest_size_for
-from partsketch.planner.limits import Limits
 from partsketch.planner.plan import Candidate
 from partsketch.planner.survey import look, survey_of_sizes
 from partsketch.sources import array_source

@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 import partsketch as ps
-from partsketch import InputError
-from partsketch.options import FitOptions
+from partsketch import InputError, Plan
+from partsketch.fitting.options import FitOptions
 from partsketch.planner.calibration import calibration
 from partsketch.planner.choosing import make_plan
 from partsketch.planner.excess import expected_excess
 from partsketch.planner.inverse import largest_partitions_for, size_for_bound, smallest_size_for
-from partsketch.planner.plan import Plan
 from partsketch.planner.survey import look, survey_of_sizes
 from partsketch.simulate import draw_excess_losses, partition_factors
-from partsketch.sources.arrays import array_source
+from partsketch.sources.memory.arrays import array_source
 from partsketch.theory import high_probability_excess_loss, pooled_moments, smallest_sketch_size
 from tests.planner.settings import KINDS, MACHINE
 

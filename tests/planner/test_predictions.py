@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from partsketch.options import FitOptions
+from partsketch.fitting.options import FitOptions
 from partsketch.planner.auto import plan_fit
 from partsketch.planner.choosing import make_plan
 from partsketch.planner.excess import expected_excess

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from partsketch import fit, load
+from partsketch import Model, fit, load
 from partsketch.cli import _run
-from partsketch.model import Model
 
 HOSTILE = "<script>alert(1)</script>"
 QUOTED = "a\"b'c&d</style><img src=x onerror=alert(2)>"

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import partsketch as ps
+from partsketch import InputError
 from partsketch.cli import _run
-from partsketch.errors import InputError
 from partsketch.report.charts.scales import linear_scale, logarithmic_scale, percent, short
 from partsketch.report.page.entry import entries_of, open_rows
 from partsketch.report.page.facts import repeat_command

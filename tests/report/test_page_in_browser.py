@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partsketch.model import Model
-from partsketch.report.page import write_report
+from partsketch import Model, write_report
 from tests.pages import accessibility_faults, opened
 from tests.report.conftest import FEATURES, HOSTILE, QUOTED, Reports
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partsketch.errors import InputError
+from partsketch import InputError
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sketches.sparse_sign import sign_matrix, sparse_sign
 from partsketch.sketches.srht import srht_matrix

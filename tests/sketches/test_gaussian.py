@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from partsketch.blas import padded_width, tile_rows_for
-from partsketch.errors import InputError
+from partsketch import InputError
+from partsketch.common.linalg.blas import padded_width, tile_rows_for
 from partsketch.sketches.base import Columns, SketchSpecification, Stream
-from partsketch.sketches.counter_random import derive_key, fill_normals
 from partsketch.sketches.gaussian import GaussianSketch
+from partsketch.sketches.random import derive_key, fill_normals
 
 FloatArray = NDArray[np.float64]
 

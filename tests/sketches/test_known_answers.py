@@ -11,13 +11,13 @@ import json
 import numpy as np
 import pytest
 
-from partsketch.partitions import Partitioning
-from partsketch.provenance import site_seed
 from partsketch.sketches.base import SketchSpecification
-from partsketch.sketches.counter_random import PURPOSES
+from partsketch.sketches.random import PURPOSES
 from partsketch.sketches.srht import srht_sampled_rows, srht_signs
 from partsketch.sources import DenseBlock
-from tests.fits import quiet
+from partsketch.summaries.partitions import Partitioning
+from partsketch.summaries.provenance import site_seed
+from tests.fitting.fits import quiet
 from tests.sketches import plain_random as plain
 from tests.sketches.drawing import FloatArray, matrix_of, sketched
 

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
-from partsketch import theory
-from partsketch.errors import InputError
-from partsketch.sketches.hadamard import transform_block
+from partsketch import InputError, theory
+from partsketch.sketches.kernels.hadamard import transform_block
 from partsketch.sketches.srht import (
     padded_rows,
     srht,

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from partsketch.blas import gram, padded_width, tile_rows_for, triangular_factor
-from partsketch.errors import InputError
+from partsketch import InputError
+from partsketch.common.linalg.blas import gram, padded_width, tile_rows_for, triangular_factor
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sketches.triangular import Products, TriangularAccumulator, TriangularSketch
 

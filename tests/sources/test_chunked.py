@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from partsketch import InputError
-from partsketch.blas import one_thread_each
-from partsketch.engines.remote_task import run_on_chunks, run_task
-from partsketch.gathering import make_tasks
-from partsketch.partitions import Partitioning, order_partitions, single_partition
-from partsketch.pieces import SummaryRequest, Task, TaskResult
+from partsketch.common.linalg.blas import one_thread_each
+from partsketch.engines.gather import make_tasks
+from partsketch.engines.worker import run_on_chunks, run_task
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources import Source, array_source, open_source
-from partsketch.sources.chunked import ChunkedRows, Chunks, is_remote
+from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, is_remote
+from partsketch.sources.cluster.remote import ChunkedArrays, ChunkedColumns, JoinedSource, holds_rows, part_of
 from partsketch.sources.labelled import LabelledSource
-from partsketch.sources.remote import ChunkedArrays, ChunkedColumns, JoinedSource, holds_rows, part_of
-from partsketch.sources.rows import schema_columns
-from partsketch.summarise import summarise_rows
+from partsketch.sources.storage import schema_columns
+from partsketch.summaries.partitions import Partitioning, order_partitions, single_partition
+from partsketch.summaries.summarise import summarise_rows
+from partsketch.summaries.tasks import SummaryRequest, Task, TaskResult
 
 
 class Pieces:

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partsketch.errors import InputError
+from partsketch import InputError
 from partsketch.sources import Encoding, open_source
 from tests.sources.kinds import delivered, matrix, read_table
 
@@ -267,7 +267,7 @@ def test_huge_values_are_not_infinite() -> None:
 
 
 def test_csv_columns_whose_first_rows_mislead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("partsketch.sources.csv_stream.BLOCK_BYTES", 64)
+    monkeypatch.setattr("partsketch.sources.files.csv_stream.BLOCK_BYTES", 64)
     top = "".join(f"{i},,true,1\n" for i in range(50))
     (tmp_path / "a.csv").write_text("whole,empty,flag,y\n" + top + "1.5,2.5,0.25,1\n7,3,false,1\n")
     source = open_source(tmp_path / "a.csv", target="y", missing="drop")

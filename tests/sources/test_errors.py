@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from partsketch.errors import InputError
+from partsketch import InputError
 from partsketch.sources import array_source, open_source
 from tests.sources.kinds import read_table
 
@@ -212,7 +212,7 @@ class TestFiles:
             refused("a.parquet cannot be read as Parquet, it may be truncated or damaged", path)
 
     def test_csv_faults(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("partsketch.sources.csv_stream.BLOCK_BYTES", 256)
+        monkeypatch.setattr("partsketch.sources.files.csv_stream.BLOCK_BYTES", 256)
         path = tmp_path / "a.csv"
         top = "".join(f"{i},1.5,true\n" for i in range(200))
         path.write_text("a,b,c\n" + top + "3,x y,false\n4,z,1\n")

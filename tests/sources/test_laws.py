@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from partsketch.errors import InputError
+from partsketch import InputError
 from partsketch.sources import Source, array_source, open_source
 from tests.sources.kinds import KINDS, ROWS, delivered, matrix
 

@@ -16,8 +16,8 @@ from scipy import sparse
 
 from partsketch import InputError, SketchedRegression
 from partsketch.sources import Source, open_source
+from partsketch.sources.arrow_values import as_texts, distinct_texts
 from partsketch.sources.levels import PartitionColumn, distinct_keys, sorted_keys
-from partsketch.sources.values import as_texts, distinct_texts
 
 KEYS = [3.0, float("nan"), 1.0, 3.0, 10.0, float("nan"), 1.0, 10.0]
 ROWS = len(KEYS)

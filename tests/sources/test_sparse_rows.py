@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from partsketch.sources.arrays import array_source
+from partsketch.sources.memory.arrays import array_source
 
 SOURCE: Any = array_source(
     sparse.random_array((500, 7), density=0.3, rng=np.random.default_rng(0), format="csr"), np.arange(500.0)

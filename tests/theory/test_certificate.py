@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import polygamma
 
-from partsketch import theory
-from partsketch.errors import InputError
+from partsketch import InputError, theory
 from tests.theory.designs import FloatArray, design, together
 
 

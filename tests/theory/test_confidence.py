@@ -8,7 +8,7 @@ import math
 import pytest
 from scipy import stats
 
-from partsketch.errors import InputError
+from partsketch import InputError
 from partsketch.theory import ConfidenceDistribution
 
 

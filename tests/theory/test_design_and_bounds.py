@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partsketch import theory
-from partsketch.errors import InputError
+from partsketch import InputError, theory
 
 
 def test_design_divergence_values() -> None:

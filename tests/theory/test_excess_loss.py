@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partsketch import theory
-from partsketch.errors import InputError
+from partsketch import InputError, theory
 from tests.theory.designs import design, digits_partitions, excesses
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partsketch.errors import InputError
+from partsketch import InputError
 from partsketch.theory import PartitionMoments, moments_of, pooled_moments
 from partsketch.theory.moments import require_full_rank, trace_products
 from tests.theory.designs import design

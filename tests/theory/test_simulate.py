@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partsketch import simulate, theory
-from partsketch.errors import InputError
+from partsketch import InputError, simulate, theory
 from tests.theory.designs import design
 
 

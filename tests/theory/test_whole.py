@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partsketch import theory
-from partsketch.errors import InputError
+from partsketch import InputError, theory
 from partsketch.theory.arguments import FloatArray
 
 LEVELS = (0.9, 0.95, 0.99)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from partsketch._version import __version__
-from partsketch.errors import PartsketchError
+from partsketch.common.errors import PartsketchError
 
 _COMMANDS = {
     "fit": "partsketch.cli.fit",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 
 
 @click.command(
@@ -50,9 +50,9 @@ def command(
     as_json: bool,
 ) -> None:
     """Make a model, its certificate and intervals from sketch FILES; no rows are read."""
-    from partsketch.combining import combine_files, read_summaries
     from partsketch.report.fit_table import print_fit
     from partsketch.report.sketch_table import describe_sketch, print_sketches
+    from partsketch.sites.combine import combine_files, read_summaries
 
     if model_path is not None and not model_path.parent.is_dir():
         raise InputError(f"Cannot write {model_path}: there is no folder {model_path.parent}.")

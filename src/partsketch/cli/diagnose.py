@@ -39,8 +39,8 @@ def command(
     as_json: bool,
 ) -> None:
     """Read DATA once and say how unlike its partitions are, which rows make them so, and what to do about it."""
-    from partsketch.diagnosis.diagnosing import diagnose
-    from partsketch.options import seed_from
+    from partsketch.fitting.options import seed_from
+    from partsketch.planner.diagnosis.diagnosing import diagnose
 
     chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
     found = diagnose(
@@ -61,6 +61,6 @@ def command(
         return
     from rich.console import Console
 
-    from partsketch.report.diagnosis_table import print_diagnosis
+    from partsketch.planner.diagnosis.table import print_diagnosis
 
     print_diagnosis(found, Console(width=None if sys.stdout.isatty() else 140, highlight=False))

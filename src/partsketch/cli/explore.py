@@ -19,17 +19,17 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Print the first state's numbers as JSON, and serve nothing.")
 def command(port: int, browser: bool, as_json: bool, **start: float | int | str | None) -> None:
     """Show what the formulas say, as sliders move: a page on this machine, for whoever has its address."""
-    from partsketch.explorer.state import State
+    from partsketch.report.explorer.state import State
 
     state = State.from_query({name: str(value) for name, value in start.items() if value is not None})
     if as_json:
-        from partsketch.explorer.answer import answer
         from partsketch.planner.calibration import calibration
+        from partsketch.report.explorer.answer import answer
 
         told = answer(state, calibration())
         click.echo(json.dumps({name: value for name, value in told.items() if name != "figures"}, ensure_ascii=False))
         return
-    from partsketch.explorer.server import ExplorerServer
+    from partsketch.report.explorer.server import ExplorerServer
 
     with ExplorerServer(port, state) as server:
         click.echo(f"The explorer is at {server.address}")

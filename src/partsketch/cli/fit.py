@@ -12,10 +12,10 @@ import click
 
 from partsketch.cli.limit_options import limit_options, limits_given
 from partsketch.cli.sketch_kinds import sketch_option
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 
 if TYPE_CHECKING:
-    from partsketch.options import FitOptions
+    from partsketch.fitting.options import FitOptions
 
 
 @click.command(
@@ -138,11 +138,11 @@ def command(
     as_json: bool,
 ) -> None:
     """Fit a linear model to DATA: files, folders or globs of Parquet, CSV, Feather or .npy."""
-    from partsketch.api import open_for_fit
     from partsketch.engines.base import using_engine
-    from partsketch.fitting import Fit, fit_source
-    from partsketch.options import FitOptions, seed_from
-    from partsketch.origin import with_origin
+    from partsketch.fitting.data_request import open_for_fit, with_origin
+    from partsketch.fitting.fit import Fit
+    from partsketch.fitting.options import FitOptions, seed_from
+    from partsketch.planner.fit_request import fit_as_asked
     from partsketch.report.fit_table import comparison_values, print_fit
     from partsketch.sketches.base import get_sketch
 
@@ -176,7 +176,7 @@ def command(
 
     def timed(asked: FitOptions) -> tuple[Fit, float]:
         started = time.perf_counter()
-        result = fit_source(source, asked, runner)
+        result = fit_as_asked(source, asked, runner)
         return result, time.perf_counter() - started
 
     with using_engine(engine) as runner:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from partsketch.planner.limits import Limits
+    from partsketch.fitting.limits import Limits
 
 _OPTIONS = (
     click.option("--max-excess", help="Largest expected excess loss, such as 1%."),
@@ -34,7 +34,7 @@ def limits_given(
     seconds: str | None,
 ) -> Limits | None:
     """Return the limits, or None when no option was used."""
-    from partsketch.planner.limits import limits_from
+    from partsketch.fitting.limits import limits_from
 
     values = {
         "max_excess": max_excess,

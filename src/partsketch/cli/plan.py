@@ -61,8 +61,8 @@ def command(
     """Compare every way to fit a model to DATA (or to so many rows and columns), and recommend one."""
     from dataclasses import replace
 
+    from partsketch.fitting.limits import Limits
     from partsketch.planner.api import plan
-    from partsketch.planner.limits import Limits
 
     limits = limits_given(max_excess, max_bytes_per_partition, rows_stay, memory, seconds_limit) or Limits()
     chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
@@ -89,7 +89,7 @@ def command(
         return
     from rich.console import Console
 
-    from partsketch.report.plan_table import print_plan
+    from partsketch.planner.plan_table import print_plan
 
     print_plan(made, Console(width=None if sys.stdout.isatty() else 140, highlight=False), show_all)
 

@@ -29,8 +29,8 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(model: Path, data: tuple[str, ...], output: Path, missing: Literal["error", "drop"], as_json: bool) -> None:
     """Predict with MODEL for the rows of DATA."""
-    from partsketch.model_file import load
-    from partsketch.prediction import write_predictions
+    from partsketch.model.file import load
+    from partsketch.model.predict import write_predictions
 
     rows = write_predictions(load(model), list(data), output, missing)
     if as_json:

@@ -15,7 +15,7 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(models: tuple[Path, ...], output: Path, data: tuple[str, ...], as_json: bool) -> None:
     """Write a page about MODELS, side by side when there are several; it needs no network."""
-    from partsketch.model_file import load
+    from partsketch.model.file import load
     from partsketch.report.page import write_report
 
     write_report([load(path) for path in models], output, list(data) or None, [path.stem for path in models])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 
 
 @click.command("reproduce", epilog="Example: partsketch reproduce --output study --quick")

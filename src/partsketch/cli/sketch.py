@@ -9,7 +9,7 @@ from typing import Any, Literal
 import click
 
 from partsketch.cli.sketch_kinds import sketch_option
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 
 
 @click.command(
@@ -75,11 +75,10 @@ def command(
 ) -> None:
     """Summarise DATA in small sketch files (.psk) that can be combined without the rows."""
     from partsketch.engines.base import using_engine
-    from partsketch.options import seed_from
+    from partsketch.fitting.options import seed_from
     from partsketch.report.sketch_table import describe_sketch, print_sketches
-    from partsketch.sites import open_for_sketch
-    from partsketch.sketch_output import file_names, save_all, site_of
-    from partsketch.sketching import SketchOptions, sketch_source
+    from partsketch.sites.output import file_names, save_all, site_of
+    from partsketch.sites.sketch import SketchOptions, open_for_sketch, sketch_source
 
     if private and seed is not None:
         raise InputError("--private takes no --seed: its random numbers must not be drawn again.")

@@ -9,10 +9,10 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from partsketch.errors import InputError
-from partsketch.pieces import SummaryRequest, Task, TaskResult
+from partsketch.common.errors import InputError
 from partsketch.sources.base import Source
-from partsketch.sources.chunked import cluster_of
+from partsketch.sources.cluster.chunked import cluster_of
+from partsketch.summaries.tasks import SummaryRequest, Task, TaskResult
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class Engine(Protocol):
 
 #: Module and class of every engine; each takes nothing (a cluster of its own), an address, or a session object.
 _ENGINES = {
-    "dask": ("partsketch.engines.dask", "DaskEngine"),
-    "ray": ("partsketch.engines.ray", "RayEngine"),
-    "spark": ("partsketch.engines.spark", "SparkEngine"),
+    "dask": ("partsketch.engines.dask.engine", "DaskEngine"),
+    "ray": ("partsketch.engines.ray.engine", "RayEngine"),
+    "spark": ("partsketch.engines.spark.engine", "SparkEngine"),
 }
 _SCHEMES = {"dask": "dask", "tcp": "dask", "tls": "dask", "ray": "ray", "spark": "spark"}
 #: Packages whose session objects (a Dask client, a Spark session) are taken for the engine itself.

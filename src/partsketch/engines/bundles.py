@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar, cast
 
+from partsketch.common.errors import InputError
 from partsketch.engines.base import TaskOutcome
-from partsketch.errors import InputError
-from partsketch.gathering import merge_results
-from partsketch.pieces import Task, TaskResult
+from partsketch.summaries.merge import merge_results
+from partsketch.summaries.tasks import Task, TaskResult
 
 T = TypeVar("T")
 

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from queue import Empty, SimpleQueue
 
-from partsketch.blas import one_thread_each
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.blas import one_thread_each
 from partsketch.engines.base import TaskOutcome
 from partsketch.engines.bundles import Bundle, run_bundle, shrinking_bundles
-from partsketch.errors import InputError
-from partsketch.pieces import SummaryRequest, Task
-from partsketch.report.progress import RowProgress
-from partsketch.sources.arrays import ArraySource
+from partsketch.engines.progress import RowProgress
 from partsketch.sources.base import Source
-from partsketch.summarise import summarise_rows
+from partsketch.sources.memory.arrays import ArraySource
+from partsketch.summaries.summarise import summarise_rows
+from partsketch.summaries.tasks import SummaryRequest, Task
 
 
 def usable_cores() -> int:

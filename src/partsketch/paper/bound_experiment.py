@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from partsketch import theory
-from partsketch.blas import one_thread_each
+from partsketch.common.linalg.blas import one_thread_each
 from partsketch.paper.designs import synthetic_design
 from partsketch.paper.explicit_sketches import FloatArray, in_order
 from partsketch.paper.results import Row, Tables

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.paper.stored_data import stored_data
 
 FloatArray = NDArray[np.float64]

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from partsketch import simulate, theory
-from partsketch.blas import one_thread_each
+from partsketch import theory
+from partsketch.common.linalg.blas import one_thread_each
 from partsketch.paper.data_sets import DataSet, shuffled_rows
 from partsketch.paper.designs import DESIGNS, synthetic_design
 from partsketch.paper.explicit_sketches import FloatArray, in_order
 from partsketch.paper.results import Row, Tables
 from partsketch.paper.settings import derive_seed
-from partsketch.theory import PartitionMoments
+from partsketch.theory import PartitionMoments, simulate
 from partsketch.theory.moments import trace_products
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from partsketch import simulate, theory
-from partsketch.blas import one_thread_each
-from partsketch.errors import InputError
+from partsketch import theory
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.blas import one_thread_each
 from partsketch.paper.data_sets import DataSet
 from partsketch.paper.explicit_sketches import (
     Columns,
@@ -20,7 +20,7 @@ from partsketch.paper.explicit_sketches import (
     sketched_fits,
 )
 from partsketch.paper.results import Row, Tables, Value
-from partsketch.theory import PartitionMoments
+from partsketch.theory import PartitionMoments, simulate
 
 
 @dataclass(frozen=True)

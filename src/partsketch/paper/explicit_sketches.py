@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.blas import padded_width, tile_rows_for
+from partsketch.common.linalg.blas import padded_width, tile_rows_for
 from partsketch.sketches.base import Columns as SketchColumns
 from partsketch.sketches.base import SketchSpecification, Stream
 from partsketch.sketches.gaussian import GaussianSketch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from partsketch.files import write_atomically
+from partsketch.common.files import write_atomically
 from partsketch.paper.claims import Claim, check_claims
 from partsketch.paper.claims_on_time import slopes
 from partsketch.paper.drawing import require_matplotlib

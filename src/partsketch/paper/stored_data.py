@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.errors import InputError
-from partsketch.sources.values import as_numbers
+from partsketch.common.errors import InputError
+from partsketch.sources.arrow_values import as_numbers
 
 FloatArray = NDArray[np.float64]
 

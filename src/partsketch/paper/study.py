@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from partsketch.errors import InputError
-from partsketch.files import write_atomically
+from partsketch.common.errors import InputError
+from partsketch.common.files import write_atomically
 from partsketch.paper.machine import machine, versions
 from partsketch.paper.results import Result, Row, fingerprint, to_csv
 from partsketch.paper.settings import Places, Settings

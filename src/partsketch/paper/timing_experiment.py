@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from partsketch.blas import one_thread_each
+from partsketch.common.linalg.blas import one_thread_each
 from partsketch.paper.clock import ClockSettings, timed
 from partsketch.paper.data_sets import DataSet
 from partsketch.paper.explicit_sketches import Columns, FloatArray, gaussian_sketch

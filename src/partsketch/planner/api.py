@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from partsketch.errors import InputError
-from partsketch.options import FitOptions
+from partsketch.common.errors import InputError
+from partsketch.fitting.limits import Limits
+from partsketch.fitting.options import FitOptions
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.calibration import calibration as calibrated
 from partsketch.planner.choosing import free_memory, make_plan
 from partsketch.planner.costs import ENGINE_COSTS
-from partsketch.planner.limits import Limits
 from partsketch.planner.plan import Plan
 from partsketch.planner.survey import look, survey_of_sizes
 from partsketch.sources import open_source

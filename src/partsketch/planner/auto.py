@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from partsketch.errors import InputError
-from partsketch.fitting import choose_sketch_size
-from partsketch.options import METHODS, FitOptions
+from partsketch.common.errors import InputError
+from partsketch.common.units import bytes_text
+from partsketch.fitting.limits import Limits, limits_from
+from partsketch.fitting.options import FitOptions
+from partsketch.fitting.refinement.routes import is_sparse
+from partsketch.fitting.sketch_size import choose_sketch_size
+from partsketch.model.methods import METHODS
 from partsketch.planner.calibration import calibration
 from partsketch.planner.candidates import exact_candidate
 from partsketch.planner.choosing import free_memory, make_plan, options_from
-from partsketch.planner.limits import Limits, limits_from
 from partsketch.planner.plan import Plan
 from partsketch.planner.survey import Survey, look
-from partsketch.refinement.routes import is_sparse
-from partsketch.report.units import bytes_text
 from partsketch.sources.base import Source
 
 

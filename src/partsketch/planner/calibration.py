@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from partsketch.errors import PartsketchError
-from partsketch.files import write_atomically
+from partsketch.common.errors import PartsketchError
+from partsketch.common.files import write_atomically
 from partsketch.planner.machine import cache_folder, describe_machine, machine_key
 
 #: Raised when what is measured changes: older files are then ignored.

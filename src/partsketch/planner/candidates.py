@@ -6,19 +6,19 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from partsketch.common.units import bytes_text, percentage, seconds_text
 from partsketch.engines.local import usable_cores
-from partsketch.fitting import choose_sketch_size
-from partsketch.options import METHODS
+from partsketch.fitting.limits import Limits
+from partsketch.fitting.sketch_size import choose_sketch_size
+from partsketch.model.methods import METHODS
 from partsketch.planner import costs
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.excess import expected_excess
 from partsketch.planner.inverse import smallest_size_for
-from partsketch.planner.limits import Limits
 from partsketch.planner.memory import peak_bytes
 from partsketch.planner.plan import Candidate
 from partsketch.planner.survey import Survey
 from partsketch.planner.work import Work
-from partsketch.report.units import bytes_text, percentage, seconds_text
 from partsketch.sketches.base import all_sketches, get_sketch
 
 _PARTITIONS = (2, 8, 32)

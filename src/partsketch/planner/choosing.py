@@ -6,19 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from partsketch.blas import one_thread_each
+from partsketch.common.linalg.blas import one_thread_each
+from partsketch.common.units import bytes_text, percentage, seconds_text
 from partsketch.engines.local import usable_cores
-from partsketch.fitting import choose_sketch_size
-from partsketch.options import FitOptions
+from partsketch.fitting.limits import Limits, limits_from
+from partsketch.fitting.options import FitOptions
+from partsketch.fitting.sketch_size import choose_sketch_size
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.candidates import make_candidates, ordered
 from partsketch.planner.excess import expected_excess
 from partsketch.planner.inverse import answers
-from partsketch.planner.limits import Limits, limits_from
 from partsketch.planner.machine import available_memory
 from partsketch.planner.plan import Candidate, Curve, Plan
 from partsketch.planner.survey import Survey
-from partsketch.report.units import bytes_text, percentage, seconds_text
 from partsketch.sketches.base import all_sketches
 
 #: Exact least squares is taken when it needs at most this much more time than the quickest way to lose something.

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from partsketch.blas import padded_width, tile_rows_for
-from partsketch.options import METHODS
+from partsketch.common.linalg.blas import padded_width, tile_rows_for
+from partsketch.model.methods import METHODS
 from partsketch.planner.calibration import Calibration, at_width
 from partsketch.planner.work import Work
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from partsketch.errors import InputError
-from partsketch.options import METHODS
+from partsketch.common.errors import InputError
+from partsketch.common.units import percentage
+from partsketch.model.methods import METHODS
 from partsketch.planner.given import averaged, rotation_share
 from partsketch.planner.survey import Survey
-from partsketch.report.units import percentage
 from partsketch.theory.approximations import (
     noise_factor,
     rotation_rows,

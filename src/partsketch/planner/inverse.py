@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from partsketch.common.units import percentage
 from partsketch.planner.excess import expected_excess
 from partsketch.planner.plan import Answer
 from partsketch.planner.survey import Survey
-from partsketch.report.units import percentage
 from partsketch.theory.bounds import high_probability_excess_loss, smallest_sketch_size
 from partsketch.theory.design import gaussian_design_divergence
 

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import numpy as np
 
-from partsketch.blas import gram, one_thread_each, padded_width, tile_rows_for
+from partsketch.common.linalg.blas import gram, one_thread_each, padded_width, tile_rows_for
+from partsketch.engines.gather import gather, guided
 from partsketch.engines.local import LocalEngine, usable_cores
-from partsketch.gathering import gather, guided
-from partsketch.partitions import single_partition
-from partsketch.pieces import SummaryRequest
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.costs import sketch_cost
 from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification, all_sketches
-from partsketch.sketches.counter_random import derive_key, fill_normals
+from partsketch.sketches.random import derive_key, fill_normals
 from partsketch.sources import open_source
-from partsketch.sources.arrays import array_source
 from partsketch.sources.base import Source
+from partsketch.sources.memory.arrays import array_source
+from partsketch.summaries.partitions import single_partition
+from partsketch.summaries.tasks import SummaryRequest
 
 #: No powers of two, at which transposed copies are slower than at other widths.
 _WIDTHS = (8, 24, 56, 104, 248)
@@ -235,8 +235,8 @@ def _sketching(kind: str, copied_byte: float) -> tuple[float, float]:
 
 def _summary_overhead() -> float:
     """Return the seconds per partition of a fit whose rows and columns are next to nothing."""
-    from partsketch.fitting import fit_source
-    from partsketch.options import FitOptions
+    from partsketch.fitting.fit import fit_source
+    from partsketch.fitting.options import FitOptions
 
     source = _rows(_SUMMARIES * 8, 2)
     options = FitOptions("average", _SUMMARIES, "order", "spread", "gaussian", None, True, 0)

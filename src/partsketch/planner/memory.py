@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partsketch.blas import padded_width, tile_rows_for
+from partsketch.common.linalg.blas import padded_width, tile_rows_for
 from partsketch.planner.costs import NUMBER_BYTES, STRIP_NUMBERS, summary_bytes
 from partsketch.planner.work import Work
 

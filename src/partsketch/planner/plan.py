@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from partsketch.planner.limits import Limits
+from partsketch.fitting.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,6 @@ class Plan:
         return asdict(self)
 
     def __str__(self) -> str:
-        from partsketch.report.plan_table import plan_text
+        from partsketch.planner.plan_table import plan_text
 
         return plan_text(self)

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.coordinates import standardise
+from partsketch.common.errors import InputError
+from partsketch.engines.gather import gather
 from partsketch.engines.local import LocalEngine
-from partsketch.errors import InputError
-from partsketch.gathering import gather
-from partsketch.options import FitOptions
-from partsketch.partitions import make_partitioning
-from partsketch.pieces import INTERCEPT, SummaryRequest
+from partsketch.fitting.options import FitOptions
+from partsketch.model.coordinates import standardise
+from partsketch.model.moments import exact_moments
 from partsketch.planner.given import GivenRows
 from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification
 from partsketch.sources.base import Source
-from partsketch.summary_moments import exact_moments
+from partsketch.summaries.partitions import make_partitioning
+from partsketch.summaries.tasks import INTERCEPT, SummaryRequest
 from partsketch.theory.arguments import require_count
 from partsketch.theory.moments import PartitionMoments
 

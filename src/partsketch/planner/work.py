@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from partsketch.options import METHODS
+from partsketch.model.methods import METHODS
 from partsketch.sketches.base import SEGMENT_ROWS, all_sketches
 
 #: With more tasks than this workers end at about the same time.

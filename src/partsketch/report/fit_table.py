@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from partsketch.comparison import measured_excess_loss, minimal_loss
-from partsketch.fitting import Fit
-from partsketch.options import METHODS
+from partsketch.fitting.comparison import measured_excess_loss, minimal_loss
+from partsketch.fitting.fit import Fit
+from partsketch.model.methods import METHODS
 
 #: More coefficients than this are cut in the middle; the model file has them all.
 _MOST_ROWS = 60

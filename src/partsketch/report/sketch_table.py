@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from partsketch.combining import describe
-from partsketch.pieces import INTERCEPT
-from partsketch.summary import Summary
+from partsketch.sites.combine import describe
+from partsketch.summaries.summary import Summary
+from partsketch.summaries.tasks import INTERCEPT
 from partsketch.theory.information import InformationBound, sketch_information_bound
 
 _NOT_PRIVATE = "This is not differential privacy: see docs/sites.md for what a sketch tells and what it does not."

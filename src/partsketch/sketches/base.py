@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.errors import InputError
-from partsketch.memory import fresh
+from partsketch.common.errors import InputError
+from partsketch.common.memory import fresh
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

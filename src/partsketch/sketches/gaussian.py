@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from partsketch.blas import padded_width
+from partsketch.common.linalg.blas import padded_width
 from partsketch.sketches.base import (
     Accumulator,
     Columns,
@@ -20,8 +20,14 @@ from partsketch.sketches.base import (
     dense_rows,
     sum_of,
 )
-from partsketch.sketches.counter_random import COLUMNS_PER_COUNTER, derive_key
-from partsketch.sketches.multiplying import add_dense_rows, add_product, add_sparse_rows, multiply_kept, product_address
+from partsketch.sketches.kernels.products import (
+    add_dense_rows,
+    add_product,
+    add_sparse_rows,
+    multiply_kept,
+    product_address,
+)
+from partsketch.sketches.random import COLUMNS_PER_COUNTER, derive_key
 from partsketch.sketches.system_random import fill_system_normals
 
 #: Multiplications of one product, at most: below a million the library takes operands as they are, and is a third

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, SketchSpecification, Stream
-from partsketch.sketches.counter_random import derive_key, fill_normals, random_words
+from partsketch.sketches.random import derive_key, fill_normals, random_words
 from partsketch.sketches.row_sample import ORDER_COLUMNS, SampleAccumulator, SampleSketch, sampling_key
 
 #: Share of the probability that does not depend on leverage.

@@ -12,9 +12,9 @@ from functools import cache
 
 import numpy as np
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, Sketch, SketchSpecification, Stream
-from partsketch.sketches.counter_random import derive_key, random_words
+from partsketch.sketches.random import derive_key, random_words
 
 #: Sketch rows per column: how unevenly leverage is spread is not known before the rows are.
 ROWS_PER_COLUMN = 10

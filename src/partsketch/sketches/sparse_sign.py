@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partsketch.errors import InputError
-from partsketch.memory import fresh
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.lanes import LANES
+from partsketch.common.memory import fresh
 from partsketch.sketches.base import (
     Accumulator,
     Columns,
@@ -23,9 +24,14 @@ from partsketch.sketches.base import (
     dense_rows,
     sum_of,
 )
-from partsketch.sketches.counter_random import derive_key
-from partsketch.sketches.lanes import LANES
-from partsketch.sketches.scattering import draw_targets, scatter_dense, scatter_dense_once, scatter_sparse, scatter_tile
+from partsketch.sketches.kernels.scatter import (
+    draw_targets,
+    scatter_dense,
+    scatter_dense_once,
+    scatter_sparse,
+    scatter_tile,
+)
+from partsketch.sketches.random import derive_key
 
 #: Non-zeros per row of the data: the customary number, at which the sketch is hardly told from a Gaussian one.
 DEFAULT_SPARSITY = 8

@@ -12,7 +12,8 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.lanes import LANES
 from partsketch.sketches.base import (
     Accumulator,
     Columns,
@@ -26,9 +27,8 @@ from partsketch.sketches.base import (
     dense_rows,
     sum_of,
 )
-from partsketch.sketches.counter_random import derive_key, random_words
-from partsketch.sketches.hadamard import add_dense, add_sparse, add_tile, fill_signs, flush_block
-from partsketch.sketches.lanes import LANES
+from partsketch.sketches.kernels.hadamard import add_dense, add_sparse, add_tile, fill_signs, flush_block
+from partsketch.sketches.random import derive_key, random_words
 from partsketch.sketches.sparse_sign import aligned_zeros, in_public_order
 
 #: Numbers in a block that is transformed: half a megabyte leaves room for the sketch in the second-level cache.

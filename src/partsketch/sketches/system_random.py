@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from partsketch.sketches.counter_random import _negative_logs, _sine_cosine
+from partsketch.sketches.random import _negative_logs, _sine_cosine
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

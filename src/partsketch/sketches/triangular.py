@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from partsketch.blas import WIDEST_KERNEL, gram, padded_width, triangular_inverse
-from partsketch.column_kernels import CHUNK_ROWS, column_addresses, values_at
+from partsketch.common.linalg.blas import WIDEST_KERNEL, gram, padded_width, triangular_inverse
+from partsketch.common.linalg.column_kernels import CHUNK_ROWS, column_addresses, values_at
 from partsketch.sketches.base import (
     Accumulator,
     Columns,
@@ -36,7 +36,7 @@ from partsketch.sketches.base import (
     dense_rows,
 )
 from partsketch.sketches.centre import middle
-from partsketch.sketches.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
+from partsketch.sketches.kernels.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
 
 #: Largest variance inflation factor (times growth of a column) of a feature at which the plain Gram matrix is trusted.
 SAFE_INFLATION = 1e4
@@ -88,7 +88,7 @@ class Products:
 
     def plus(self, other: Products) -> Products:
         """Return the sums over both sets of rows, in the larger units of both."""
-        from partsketch.double_double import DoubleDouble
+        from partsketch.common.linalg.double_double import DoubleDouble
 
         seen = [np.where(np.diagonal(part.high) > 0, part.scale, np.inf) for part in (self, other)]
         scale = np.minimum(*seen)
@@ -101,7 +101,7 @@ class Products:
 
     def moved(self, shift: FloatArray) -> Products:
         """Return the sums after `shift` times the first column, a column of ones, was added to each column."""
-        from partsketch.double_double import DoubleDouble, moved_gram
+        from partsketch.common.linalg.double_double import DoubleDouble, moved_gram
 
         if not shift.any():
             return self
@@ -121,7 +121,7 @@ class Products:
         """Return R with a diagonal that is not negative, and what its doubles leave out of it, if that counts."""
         if self.is_trusted(features):
             return np.ascontiguousarray(np.linalg.cholesky(self.high).T / self.scale), None
-        from partsketch.double_double import DoubleDouble, factor_gram
+        from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
 
         rows = factor_gram(DoubleDouble.of(self.high, self.low), len(self.high)).rows
         return rows.high / self.scale, rows.low / self.scale
@@ -345,8 +345,8 @@ class TriangularAccumulator(Accumulator):
                 self._total = Products(scale, candidate)
                 return True
         self._in_slices = True
-        from partsketch.double_double import DoubleDouble
-        from partsketch.sketches.gram_slices import add_exact_gram
+        from partsketch.common.linalg.double_double import DoubleDouble
+        from partsketch.sketches.kernels.gram_slices import add_exact_gram
 
         self._total = Products(scale, *add_exact_gram(DoubleDouble.of(total.high, total.low), columns[: self._width]))
         return True

@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.column_kernels import copy_transposed
+from partsketch.common.linalg.column_kernels import copy_transposed
 from partsketch.sources.encoding import Encoding
 
 FloatArray = NDArray[np.float64]
@@ -180,3 +180,12 @@ class DenseBlock:
             labels=None if self.labels is None else self.labels[positions],
             dropped=self.dropped,
         )
+
+
+@dataclass(frozen=True)
+class PartitionLeftOut:
+    """A partition that the model does not know: its name, its rows if they are known, and why it was left out."""
+
+    name: str
+    row_count: int | None
+    reason: str

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.column_kernels import copy_columns
+from partsketch.common.linalg.column_kernels import copy_columns
 from partsketch.sources.base import FloatArray, IntArray
 
 _DOUBLE = np.dtype(np.float64)

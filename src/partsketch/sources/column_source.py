@@ -9,11 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.errors import InputError
-from partsketch.record import PartitionLeftOut
-from partsketch.sources.base import FilePart, FloatArray, IntArray
+from partsketch.common.errors import InputError
+from partsketch.sources.arrow_values import as_numbers, coded
+from partsketch.sources.base import FilePart, FloatArray, IntArray, PartitionLeftOut
 from partsketch.sources.blocks import ColumnBlock, Indicators
-from partsketch.sources.checking import (
+from partsketch.sources.encoding import Encoding
+from partsketch.sources.faults import (
     Fault,
     Missing,
     complete_rows,
@@ -22,12 +23,10 @@ from partsketch.sources.checking import (
     number_faults,
     weight_faults,
 )
-from partsketch.sources.columns import Selection
-from partsketch.sources.counting import consecutive
-from partsketch.sources.encoding import Encoding
 from partsketch.sources.levels import PartitionColumn
-from partsketch.sources.rows import RawBatch, Rows
-from partsketch.sources.values import as_numbers, coded
+from partsketch.sources.roles import Selection
+from partsketch.sources.row_numbers import consecutive
+from partsketch.sources.storage import RawBatch, Rows
 
 
 @dataclass(frozen=True)

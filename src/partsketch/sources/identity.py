@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.errors import InputError
-from partsketch.sources.arrays import ArraySource
+from partsketch.common.errors import InputError
 from partsketch.sources.base import Source
-from partsketch.sources.chunked import is_remote
+from partsketch.sources.cluster.chunked import is_remote
 from partsketch.sources.column_source import ColumnSource
-from partsketch.sources.files import DataFiles, reading
+from partsketch.sources.files.paths import DataFiles, reading
 from partsketch.sources.labelled import LabelledSource
-from partsketch.sources.matrices import MatrixRows, MemoryPart, NpyPart
-from partsketch.sources.rows import Rows
-from partsketch.sources.sparse import SparseSource
-from partsketch.sources.tables import TableRows
+from partsketch.sources.memory.arrays import ArraySource
+from partsketch.sources.memory.matrices import MatrixRows, MemoryPart, NpyPart
+from partsketch.sources.memory.sparse import SparseSource
+from partsketch.sources.memory.tables import TableRows
+from partsketch.sources.storage import Rows
 
 #: Bytes at either end of a file that are compared; the middle is trusted to change with size or time.
 _END_BYTES = 1 << 16

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.sources.base import Block, FilePart, Source
 from partsketch.sources.encoding import Encoding
 

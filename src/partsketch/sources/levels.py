@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
+from partsketch.sources.arrow_values import BoolArray, as_numbers, coded, distinct_texts
 from partsketch.sources.base import IntArray
-from partsketch.sources.rows import RawBatch
-from partsketch.sources.values import BoolArray, as_numbers, coded, distinct_texts
+from partsketch.sources.storage import RawBatch
 
 Key = int | float | str
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.sources.base import Source
-from partsketch.sources.checking import Missing
-from partsketch.sources.chunked import ChunkedRows, cluster_of, open_chunked
+from partsketch.sources.cluster.chunked import ChunkedRows, cluster_of, open_chunked
+from partsketch.sources.cluster.remote import ChunkedColumns
 from partsketch.sources.column_source import ColumnSource
-from partsketch.sources.columns import columns_to_encode, select
 from partsketch.sources.encoding import Encoding
-from partsketch.sources.files import DataFiles, find_files
-from partsketch.sources.remote import ChunkedColumns
-from partsketch.sources.rows import Rows
+from partsketch.sources.faults import Missing
+from partsketch.sources.files.paths import DataFiles, find_files
+from partsketch.sources.memory.sparse import is_sparse_array
+from partsketch.sources.roles import columns_to_encode, select
 from partsketch.sources.scanning import scan
-from partsketch.sources.sparse import is_sparse_array
+from partsketch.sources.storage import Rows
 
 ColumnName = str | int
 
@@ -85,7 +85,7 @@ def open_source(
     width = data.shape[-1] if is_sparse or _is_matrix(data) else None
     roles = [_by_name(names, width) for names in roles]
     if is_sparse:
-        from partsketch.sources.sparse_columns import sparse_column_source
+        from partsketch.sources.memory.sparse_columns import sparse_column_source
 
         return sparse_column_source(data, *roles, missing=missing)
     rows = open_rows(data) if cluster_of(data) is None else open_chunked(data, engine)
@@ -107,8 +107,8 @@ def open_source(
 def open_rows(data: Any) -> Rows:
     """Return the rows of data that are in memory or in files, all columns of them."""
     if isinstance(data, np.ndarray):
-        from partsketch.sources.arrays import numeric_array
-        from partsketch.sources.matrices import MemoryPart, matrix_rows
+        from partsketch.sources.memory.arrays import numeric_array
+        from partsketch.sources.memory.matrices import MemoryPart, matrix_rows
 
         return matrix_rows([MemoryPart(data if data.dtype.names else numeric_array(data, "The array"))])
     if isinstance(data, DataFiles):
@@ -116,7 +116,7 @@ def open_rows(data: Any) -> Rows:
     if are_paths(data):
         return _open_files(find_files(data))
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
-        from partsketch.sources.tables import table_rows
+        from partsketch.sources.memory.tables import table_rows
 
         return table_rows(data)
     raise InputError(
@@ -138,18 +138,18 @@ def are_paths(data: Any) -> bool:
 
 def _open_files(data_files: DataFiles) -> Rows:
     if data_files.format == "Parquet":
-        from partsketch.sources.parquet import parquet_rows
+        from partsketch.sources.files.parquet import parquet_rows
 
         return parquet_rows(data_files)
     if data_files.format == "CSV":
-        from partsketch.sources.csv import csv_rows
+        from partsketch.sources.files.csv import csv_rows
 
         return csv_rows(data_files)
     if data_files.format == "Feather":
-        from partsketch.sources.feather import feather_rows
+        from partsketch.sources.files.feather import feather_rows
 
         return feather_rows(data_files)
-    from partsketch.sources.matrices import NpyPart, matrix_rows
+    from partsketch.sources.memory.matrices import NpyPart, matrix_rows
 
     if not data_files.is_local:
         raise InputError(f"{data_files.names[0]} is remote: .npy files are mapped into memory and must be local.")

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from partsketch.errors import InputError
-from partsketch.sources.checking import Fault, Missing, complete_rows, missing_fault, number_faults
-from partsketch.sources.chunked import ChunkedRows
-from partsketch.sources.columns import Selection
+from partsketch.common.errors import InputError
+from partsketch.sources.arrow_values import BoolArray, as_numbers, as_texts
+from partsketch.sources.cluster.chunked import ChunkedRows
 from partsketch.sources.encoding import Encoding
+from partsketch.sources.faults import Fault, Missing, complete_rows, missing_fault, number_faults
 from partsketch.sources.levels import Found, PartitionColumn, find_values, sorted_keys
-from partsketch.sources.rows import RawBatch, Rows
-from partsketch.sources.values import BoolArray, as_numbers, as_texts
+from partsketch.sources.roles import Selection
+from partsketch.sources.storage import RawBatch, Rows
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from partsketch.sources.base import Block, FilePart, Source
 from partsketch.sources.encoding import Encoding
-from partsketch.sources.rows import clip
+from partsketch.sources.storage import clip
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.theory.arguments import require_count, require_non_negative, require_sketch_size, sizes_for, weights_for
 from partsketch.theory.excess_loss import unsketched_average_excess_loss
 from partsketch.theory.moments import PartitionLike, moments_of, trace_products

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 
 FloatArray = NDArray[np.float64]
 

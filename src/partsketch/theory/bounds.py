@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.theory.arguments import require_count, require_non_negative
 from partsketch.theory.expected_loss import require_divergence
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size, weights_for
 from partsketch.theory.moments import PartitionLike, PartitionMoments, moments_of, require_full_rank

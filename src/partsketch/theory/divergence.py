@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.theory.arguments import FloatArray, weights_for
 from partsketch.theory.moments import PartitionMoments, moments_of, require_full_rank, trace_products
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.theory.arguments import (
     require_count,
     require_non_negative,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import qr
 from scipy.special import digamma
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.theory.arguments import require_count
 
 #: log(2πe): twice the entropy, in nats, of a normal variable of variance one.

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import qr
 
-from partsketch.errors import InputError
-from partsketch.solve import sketch_rounding, solve_least_squares
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.solve import sketch_rounding, solve_least_squares
 from partsketch.theory.arguments import FloatArray
 
 

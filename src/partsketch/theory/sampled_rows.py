@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.chi_squares import deviation_from_estimate, log_moments, mean_of_inverses, ratio_confidence

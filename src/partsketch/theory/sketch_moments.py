@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.theory.approximations import noise_factor, rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size
 from partsketch.theory.moments import PartitionMoments, require_full_rank

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.theory.arguments import FloatArray, require_sketch_size, sizes_for
 from partsketch.theory.moments import PartitionLike, moments_of, pooled_moments
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import polygamma
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.theory.arguments import FloatArray, weights_for
 from partsketch.theory.excess_loss import sketch_terms
 from partsketch.theory.moments import PartitionLike, moments_of, pooled_moments, require_full_rank, trace_products

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from partsketch.errors import InputError
+from partsketch.common.errors import InputError
 from partsketch.theory.approximations import noise_factor, rotation_rows
 from partsketch.theory.arguments import require_sketch_size
 from partsketch.theory.certificate import CertificateEstimate

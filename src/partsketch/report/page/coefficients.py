@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from partsketch.pieces import INTERCEPT
 from partsketch.report.charts.scales import Scale, linear_scale, short
 from partsketch.report.page.entry import Entry
+from partsketch.summaries.tasks import INTERCEPT
 
 _WIDTH, _ROW = 200, 14
 _COLOURS = 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from partsketch.options import METHODS
+from partsketch.model.methods import METHODS
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.costs import flops, seconds, sent_bytes, summary_bytes
 from partsketch.planner.work import Work

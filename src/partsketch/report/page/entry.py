@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from partsketch.errors import InputError
-from partsketch.model import Model
+from partsketch.common.errors import InputError
+from partsketch.model.model import Model
 from partsketch.report.page.residual_sample import ResidualSample, sample_residuals
 
 

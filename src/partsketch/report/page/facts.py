@@ -6,11 +6,12 @@ import shlex
 from dataclasses import MISSING, fields
 from typing import Any
 
-from partsketch.model import Model
-from partsketch.options import METHODS, FitOptions
+from partsketch.fitting.options import FitOptions
+from partsketch.model.methods import METHODS
+from partsketch.model.model import Model
+from partsketch.model.summary_table import provenance
 from partsketch.report.charts.scales import percent, short
 from partsketch.report.page.entry import Entry
-from partsketch.report.summary_table import provenance
 
 _FLAGS = {"n_partitions": "--partitions", "seed": "--seed", "method": "--method"}
 #: A fit that repeats another starts from the rows, with the method that was chosen.

@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from partsketch.outlook import LossPoint
+from partsketch.model.outlook import LossPoint
 from partsketch.report.charts.heat_map import heat_map
 from partsketch.report.charts.plots import Line, Mark, line_chart, point_chart
 from partsketch.report.charts.scales import percent, short

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.errors import InputError
-from partsketch.model import Model
+from partsketch.common.errors import InputError
+from partsketch.model.model import Model
 from partsketch.sources.base import Block, Source
 
 FloatArray = NDArray[np.float64]

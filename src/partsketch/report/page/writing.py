@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from partsketch._version import __version__
-from partsketch.errors import InputError
-from partsketch.files import write_atomically
-from partsketch.model import Model
+from partsketch.common.errors import InputError
+from partsketch.common.files import write_atomically
+from partsketch.common.units import bytes_text, count_text, seconds_text
+from partsketch.model.model import Model
 from partsketch.planner.calibration import Calibration, calibration
 from partsketch.report.charts.scales import percent, short
 from partsketch.report.page import facts
@@ -22,7 +23,6 @@ from partsketch.report.page.costs import MethodCost, method_costs
 from partsketch.report.page.entry import Entry, entries_of
 from partsketch.report.page.figures import Figure, divergence_figure, loss_figures, residual_figures
 from partsketch.report.page.residual_sample import ResidualSample, sample_residuals
-from partsketch.report.units import bytes_text, count_text, seconds_text
 from partsketch.sources.base import Source
 
 LEVEL = 0.95

@@ -1,0 +1,1 @@
+"""Dense linear algebra: kernels, LAPACK, lanes of compiled code, and the rank-revealing solver."""

@@ -1,0 +1,128 @@
+"""Dense kernels that NumPy does not offer, or not without holding the interpreter lock.
+
+SciPy's wrapped BLAS routines keep the lock while they work, so worker threads would wait for one another; the same
+routines reached through their C addresses do not.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.linalg.column_kernels import GROUP, column_addresses, gram_of_columns
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+FloatArray = NDArray[np.float64]
+
+#: Up to this many columns the compiled Gram kernel is quicker than the library, which packs its operands first.
+WIDEST_KERNEL = 128
+
+
+def tile_rows_for(width: int) -> int:
+    """Return how many rows of `width` columns make one tile.
+
+    A tile should stay in the second-level cache (about 2¹⁷ numbers) and still be tall enough for efficient products.
+    The number depends on the width alone, because the order of summation, and so the last bits of every summary,
+    depends on it.
+    """
+    rows = 8192
+    while rows > 1024 and rows * width > 2**17:
+        rows //= 2
+    while rows < 2 * width:
+        rows *= 2
+    return rows
+
+
+def padded_width(width: int) -> int:
+    """Round a number of columns up to whole groups of the compiled kernel, or whole vector registers of the library."""
+    unit = GROUP if width <= 32 else 8
+    return -(-width // unit) * unit
+
+
+def gram(columns: FloatArray) -> FloatArray:
+    """Return Z Zᵀ for Z of shape (columns, rows), contiguous along either."""
+    width, rows = columns.shape
+    if width > WIDEST_KERNEL:
+        return np.asarray(np.matmul(columns, columns.T))
+    if columns.strides[1] != 8 or width % GROUP:
+        padded = np.zeros((-(-width // GROUP) * GROUP, rows))
+        padded[:width] = columns
+        return gram(padded)[:width, :width]
+    out = np.empty((width, width))
+    gram_of_columns(column_addresses(columns), rows, out)
+    return out
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    # SciPy brings a BLAS of its own; it must be loaded before the libraries are looked for.
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+class _Limit:
+    """The limit that all fits under way share: set by the first to come, lifted by the last to go."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.users = 0
+        self.limiter: Any = None
+
+
+_LIMIT = _Limit()
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Limit the linear algebra libraries to one thread while in this context.
+
+    Workers already use every core, and sums must not depend on the number of cores. Finding the libraries takes
+    milliseconds, so it is done once. The limit belongs to the process: fits that run side by side share it.
+    """
+    with _LIMIT.lock:
+        if _LIMIT.users == 0:
+            _LIMIT.limiter = _thread_pools().limit(limits=1)
+        _LIMIT.users += 1
+    try:
+        yield
+    finally:
+        with _LIMIT.lock:
+            _LIMIT.users -= 1
+            if _LIMIT.users == 0:
+                _LIMIT.limiter.restore_original_limits()
+
+
+def triangular_factor(*stacked: FloatArray) -> FloatArray:
+    """Return the square upper triangular R, diagonal not negative, with RᵀR = Σ AᵀA over the given matrices A."""
+    matrix = np.vstack(stacked) if len(stacked) > 1 else stacked[0]
+    width = matrix.shape[1]
+    factor: FloatArray = np.asarray(np.linalg.qr(matrix, mode="r"))
+    if factor.shape[0] < width:
+        factor = np.vstack([factor, np.zeros((width - factor.shape[0], width))])
+    return with_positive_diagonal(factor)
+
+
+def triangular_inverse(factor: FloatArray, lower: bool = False) -> FloatArray:
+    """Return the inverse of a triangular matrix; LinAlgError if it has none."""
+    from scipy.linalg.lapack import dtrtri
+
+    inverse, failed = dtrtri(factor, lower=lower)
+    if failed:
+        raise np.linalg.LinAlgError("a diagonal entry of the triangle is zero")
+    return np.asarray(inverse)
+
+
+def with_positive_diagonal(factor: FloatArray) -> FloatArray:
+    """Return the upper triangle with the signs of its rows turned so that the diagonal is not negative."""
+    signs = np.where(np.diagonal(factor) < 0, -1.0, 1.0)
+    return np.ascontiguousarray(np.triu(factor) * signs[:, None])

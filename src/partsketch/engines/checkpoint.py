@@ -1,0 +1,168 @@
+"""Keeping the finished tasks of a fit in a folder, so that a run that was killed goes on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from partsketch.common.errors import InputError
+from partsketch.common.files import write_atomically
+from partsketch.engines.base import TaskOutcome
+from partsketch.engines.checkpoint_file import load_result, save_result
+from partsketch.summaries.merge import merge_results
+from partsketch.summaries.tasks import TaskResult
+
+_MANIFEST = "checkpoint.json"
+_LOCK = "checkpoint.lock"
+_FORMAT = "partsketch checkpoint"
+#: Results are written together, at most this often, and so seldom that writing takes a twentieth of the time.
+_LEAST_SECONDS = 0.5
+_SHARE_OF_TIME = 20.0
+
+
+class Checkpoint:
+    """An open folder of finished tasks; see `open_checkpoint`."""
+
+    def __init__(self, folder: Path, fingerprint: str, kind: str) -> None:
+        self._folder, self._fingerprint, self._kind = folder, fingerprint, kind
+        self._tasks: list[int] = []
+        self._results = TaskResult((), 0, 0)
+        self._next_write = time.monotonic() + _LEAST_SECONDS
+
+    def load(self, task_count: int) -> Iterator[TaskOutcome]:
+        """Yield what earlier runs finished; files that are damaged, or of another fit, count as missing."""
+        seen: set[int] = set()
+        for path in sorted(self._folder.glob("tasks-*.bin")):
+            found = load_result(path, self._fingerprint)
+            if found is None:
+                continue
+            tasks, result = found
+            if not seen.isdisjoint(tasks) or not all(0 <= task < task_count for task in tasks):
+                continue
+            seen.update(tasks)
+            yield TaskOutcome(tasks, result)
+
+    def keep(self, tasks: Sequence[int], result: TaskResult) -> None:
+        """Keep the result of these tasks: in a file soon, at the latest when the folder is closed."""
+        self._tasks.extend(tasks)
+        self._results = merge_results(self._kind, [self._results, result])
+        if time.monotonic() >= self._next_write:
+            self.write()
+
+    def write(self) -> None:
+        """Write what has been kept since the last time into one file."""
+        if not self._tasks:
+            return
+        started = time.monotonic()
+        tasks = sorted(self._tasks)
+        try:
+            save_result(self._folder / f"tasks-{tasks[0]:08d}.bin", self._fingerprint, tasks, self._results)
+        except OSError as error:
+            raise InputError(f"Cannot write to the checkpoint {self._folder}: {error.strerror or error}.") from error
+        self._tasks, self._results = [], TaskResult((), 0, 0)
+        now = time.monotonic()
+        self._next_write = now + max(_LEAST_SECONDS, _SHARE_OF_TIME * (now - started))
+
+
+@contextmanager
+def open_checkpoint(folder: Path, identity: dict[str, dict[str, Any]], seed: int, kind: str) -> Iterator[Checkpoint]:
+    """Open a folder for a fit, making it if need be; refuse it when it belongs to another fit.
+
+    Parameters
+    ----------
+    folder
+        Where the files are.
+    identity
+        What a result depends on, as plain data: a group ("options", "data", …) and in it names and values.
+    seed
+        The seed of the fit, for a run that goes on without having been given it.
+    kind
+        Kind of sketch.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Cannot use {folder} as a checkpoint: {error.strerror or error}.") from error
+    with _locked(folder):
+        # As JSON gives it back, so that tuples equal lists.
+        identity = json.loads(json.dumps(identity))
+        manifest = _read_manifest(folder)
+        if manifest is not None:
+            _check_same(folder, manifest["identity"], identity)
+        else:
+            _write_manifest(folder, identity, seed)
+        for abandoned in folder.glob(".tasks-*.part"):
+            abandoned.unlink(missing_ok=True)
+        checkpoint = Checkpoint(folder, _digest(identity), kind)
+        try:
+            yield checkpoint
+        finally:
+            checkpoint.write()
+
+
+def recorded_seed(folder: Path) -> int | None:
+    """Return the seed of the fit that a folder belongs to, or None when there is no such folder yet."""
+    manifest = _read_manifest(folder)
+    return None if manifest is None else int(manifest["seed"])
+
+
+def _digest(values: Any) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _write_manifest(folder: Path, identity: dict[str, Any], seed: int) -> None:
+    values = {"format": _FORMAT, "seed": seed, "identity": identity}
+    text = json.dumps({**values, "checksum": _digest(values)}, indent=1)
+    write_atomically(folder / _MANIFEST, (text + "\n").encode())
+
+
+def _read_manifest(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest; None when there is none, or none that can be trusted."""
+    try:
+        values = json.loads((folder / _MANIFEST).read_bytes())
+        checksum = values.pop("checksum")
+    except (OSError, ValueError, KeyError, AttributeError, RecursionError):
+        return None
+    return values if checksum == _digest(values) else None
+
+
+def _check_same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    for group in {**before, **now}:
+        old, new = before.get(group, {}), now.get(group, {})
+        for name in {**old, **new}:
+            if old.get(name) == new.get(name):
+                continue
+            plain = all(isinstance(value, str | int | float | None) for value in (old.get(name), new.get(name)))
+            values = f" ({old.get(name)!r} then, {new.get(name)!r} now)" if plain and group != "data" else ""
+            raise InputError(
+                f"The checkpoint {folder} was made with other {group}: {name} differs{values}; "
+                "give what it was made with, or another folder."
+            )
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes out; the lock goes with the process, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such locks
+        yield
+        return
+    try:
+        handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise InputError(f"Cannot use {folder} as a checkpoint: {error.strerror or error}.") from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(f"The checkpoint {folder} is in use by another process: wait for it to end.") from error
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,5 @@
+"""Tasks on a Dask cluster."""
+
+from partsketch.engines.dask.engine import DaskEngine
+
+__all__ = ["DaskEngine"]

@@ -1,0 +1,293 @@
+"""Planning the tasks of a fit, having an engine run them, and merging what comes back."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.double_double import DoubleDouble
+from partsketch.engines.base import Engine, TaskOutcome
+from partsketch.engines.run import run_tasks
+from partsketch.engines.tolerance import Tolerance
+from partsketch.sketches.base import SEGMENT_ROWS, get_sketch
+from partsketch.sources.base import PartitionLeftOut, Source
+from partsketch.summaries.merge import PieceFold
+from partsketch.summaries.merge_tree import TreeFold
+from partsketch.summaries.partitions import UNKNOWN_END, Partitioning
+from partsketch.summaries.provenance import Part
+from partsketch.summaries.summary import Summary
+from partsketch.summaries.tasks import INTERCEPT, Piece, SummaryRequest, Task
+
+if TYPE_CHECKING:
+    from partsketch.engines.checkpoint import Checkpoint
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What the tasks brought back, merged by partition.
+
+    Attributes
+    ----------
+    summaries
+        One per partition and sketch.
+    names, row_counts, weight_sums
+        Per partition.
+    target_range
+        Smallest and largest value of every target, shape (2, targets).
+    rows_dropped
+        Rows left out for missing values.
+    left_out
+        Partitions that failed or were late; nothing of them is in the rest.
+    """
+
+    summaries: tuple[Summary, ...]
+    names: tuple[str, ...]
+    row_counts: tuple[int, ...]
+    weight_sums: tuple[float, ...]
+    target_range: FloatArray
+    rows_dropped: int
+    left_out: tuple[PartitionLeftOut, ...] = ()
+
+
+def make_tasks(
+    source: Source, partitioning: Partitioning, at_borders: bool = False, segment_rows: int = SEGMENT_ROWS
+) -> list[Task]:
+    """Cut the rows into tasks of whole segments; one task when the source can only be read from its beginning.
+
+    With `at_borders` no task has rows of two contiguous partitions, also where that means reading some rows twice, and
+    each is reported by itself where that costs nothing else.
+    """
+    apart = at_borders
+    stop = partitioning.bounds[-1] if partitioning.bounds is not None else source.row_count
+    at_borders = at_borders and partitioning.bounds is not None and source.replayable
+    if stop is None or stop == UNKNOWN_END or not (source.random_access or at_borders):
+        return [Task(0, None if stop == UNKNOWN_END else stop, apart)]
+    bounds = partitioning.bounds if partitioning.bounds is not None else (0, stop)
+    starts = [start for first, last in pairwise(bounds) for start in range(first, last, segment_rows)]
+    if not source.random_access:
+        # What lies before a task in its file is read again, so files are begun once, or at the borders inside them.
+        files = [part.start for part in source.files if part.start is not None]
+        wanted = {bisect_left(starts, row) for row in (*bounds, *files)}
+        starts = [start for i, start in enumerate(starts) if i in wanted]
+    # Starting inside a row group means decoding it from its beginning: take all segments that start in one together.
+    if source.boundaries:
+        group = np.searchsorted(np.asarray(source.boundaries), starts, side="right")
+        borders = set(bounds) if at_borders else ()
+        starts = [start for i, start in enumerate(starts) if i == 0 or group[i] != group[i - 1] or start in borders]
+    return [Task(start, end, apart) for start, end in pairwise([*starts, stop])]
+
+
+class Collector:
+    """Folds the results of tasks as they arrive."""
+
+    def __init__(self, request: SummaryRequest, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+        self._bounds = request.partitioning.bounds
+        self._segment_rows = request.segment_rows
+        self._seen: TreeFold[bool] = TreeFold(lambda first, second: True)
+        self.fold = PieceFold(request.specification.kind, self._seen.covers)
+        self.missing = set(range(len(tasks)))
+        self.failed: dict[int, Exception] = {}
+        self.dropped = self.rows_seen = 0
+
+    def add(self, outcome: TaskOutcome) -> None:
+        """Take what became of a task."""
+        if outcome.result is None:
+            self.failed.update((number, outcome.error) for number in outcome.tasks if outcome.error is not None)
+            return
+        self.missing.difference_update(outcome.tasks)
+        # Segments of contiguous partitions are all there, and are counted by partition.
+        if self._bounds is None:
+            for task in (self._tasks[number] for number in outcome.tasks):
+                stop = task.start + outcome.result.rows_seen if task.stop is None else task.stop
+                for segment in range(task.start // self._segment_rows, -(-stop // self._segment_rows)):
+                    self._seen.push(0, segment, True)
+        for piece in outcome.result.pieces:
+            self.fold.add(piece)
+        self.dropped += outcome.result.dropped
+        self.rows_seen += outcome.result.rows_seen
+
+    def incomplete(self) -> dict[int, Exception | None]:
+        """Return the partitions of which tasks are missing, with the error of the earliest of those that failed."""
+        found: dict[int, Exception | None] = {}
+        for number in sorted(self.missing):
+            assert self._bounds is not None
+            partition = int(np.searchsorted(self._bounds, self._tasks[number].start, side="right")) - 1
+            found[partition] = found.get(partition) or self.failed.get(number)
+        return found
+
+
+def gather(
+    source: Source,
+    request: SummaryRequest,
+    engine: Engine,
+    tolerance: Tolerance = Tolerance(),  # noqa: B008 (immutable)
+    checkpoint: Checkpoint | None = None,
+) -> Gathered:
+    """Have all tasks run and merge their pieces in a fixed order.
+
+    Partitions that may be missing are contiguous: tasks are then cut at their borders, and nothing of a partition is
+    taken unless all of it came. A checkpoint has results of an earlier run, and is given those of this one.
+    """
+    partitioning = request.partitioning
+    tasks = make_tasks(source, partitioning, tolerance.by_partition or checkpoint is not None, request.segment_rows)
+    collected = Collector(request, tasks)
+    if checkpoint is not None:
+        for outcome in checkpoint.load(len(tasks)):
+            collected.add(outcome)
+    if collected.missing:
+        for outcome in run_tasks(engine, source, request, tasks, sorted(collected.missing), tolerance):
+            collected.add(outcome)
+            if checkpoint is not None and outcome.result is not None:
+                checkpoint.keep(outcome.tasks, outcome.result)
+    incomplete = collected.incomplete()
+    if incomplete:
+        _check_enough(collected, partitioning, tolerance)
+    wholes = [
+        None if partition in incomplete else collected.fold.result(partition) for partition in range(partitioning.count)
+    ]
+    target_range = np.array([[np.inf], [-np.inf]]) * np.ones(len(source.target_names))
+    for whole in wholes:
+        if whole is not None:
+            target_range[0] = np.minimum(target_range[0], whole.target_range[0])
+            target_range[1] = np.maximum(target_range[1], whole.target_range[1])
+    columns = ((INTERCEPT,) if request.fit_intercept else ()) + source.feature_names + source.target_names
+    kept = [(name, wholes[i]) for i, name in enumerate(partitioning.names) if i not in incomplete]
+    return Gathered(
+        summaries=_summaries(wholes, request, columns, collected.rows_seen),
+        names=tuple(name for name, _ in kept),
+        row_counts=tuple(0 if whole is None else whole.row_count for _, whole in kept),
+        weight_sums=tuple(0.0 if whole is None else whole.weight_sum for _, whole in kept),
+        target_range=target_range,
+        rows_dropped=_rows_dropped(wholes, partitioning) if incomplete else collected.dropped,
+        left_out=tuple(
+            PartitionLeftOut(partitioning.names[partition], _rows_of(partition, partitioning), _why(error, tolerance))
+            for partition, error in incomplete.items()
+        ),
+    )
+
+
+def guided(
+    source: Source,
+    request: SummaryRequest,
+    engine: Engine,
+    tolerance: Tolerance = Tolerance(),  # noqa: B008 (immutable)
+) -> SummaryRequest:
+    """Make the first pass of a sketch that needs one, and return the request with what it found."""
+    sketch = get_sketch(request.specification.kind)
+    columns = int(request.fit_intercept) + len(source.feature_names)
+    first = sketch.first_pass(request.specification, columns)
+    if first is None:
+        return request
+    if not source.replayable:
+        raise InputError(
+            f"sketch={sketch.kind!r} reads the rows twice, and a {source.description} can be read only once: use "
+            "'row_sample', or write the rows to a file first."
+        )
+    if tolerance.drop or tolerance.deadline is not None:
+        raise InputError(
+            f"sketch={sketch.kind!r} reads the rows twice, and what fails or is late the first time may not the second "
+            "time: on_partition_error='drop' and deadline go with the other sketches."
+        )
+    looked_at = gather(source, replace(request, specification=first, sketches_per_partition=1), engine)
+    found = {summary.parts[0].stream: summary for summary in looked_at.summaries}
+    # A partition may turn out to have no rows.
+    nothing = np.zeros((1, columns))
+    guides = tuple(
+        sketch.guide(request.specification, _centred(found[partition])[:, :columns], found[partition].row_count)
+        if partition in found
+        else sketch.guide(request.specification, nothing, 0)
+        for partition in range(request.partitioning.count)
+    )
+    width = columns + len(source.target_names)
+    centres = tuple(
+        found[partition].centre if partition in found else np.zeros(width)
+        for partition in range(request.partitioning.count)
+    )
+    return replace(request, guides=guides, centres=centres if any(centre.any() for centre in centres) else ())
+
+
+def _centred(summary: Summary) -> FloatArray:
+    return summary.rows.moved(-summary.centre).high
+
+
+def _check_enough(collected: Collector, partitioning: Partitioning, tolerance: Tolerance) -> None:
+    left_out = collected.incomplete()
+    count = partitioning.count - len(left_out)
+    if count >= max(1, tolerance.min_partitions):
+        return
+    if count == 0 and len(collected.failed) == len(collected.missing):
+        raise collected.failed[min(collected.failed)]
+    late = sum(error is None for error in left_out.values())
+    when = f" within the deadline of {tolerance.deadline:g} s" if late else ""
+    failed = len(left_out) - late
+    raise InputError(
+        f"Only {count} of {partitioning.count} partitions arrived{when}"
+        + (f" ({failed} could not be read)" if failed else "")
+        + f", fewer than min_partitions={tolerance.min_partitions}: "
+        + ("allow more time, or ask for fewer." if late else "mend the others, or ask for fewer.")
+    )
+
+
+def _why(error: Exception | None, tolerance: Tolerance) -> str:
+    if error is None:
+        return f"it had not arrived at the deadline of {tolerance.deadline:g} s"
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+
+
+def _rows_of(partition: int, partitioning: Partitioning) -> int:
+    assert partitioning.bounds is not None
+    return partitioning.bounds[partition + 1] - partitioning.bounds[partition]
+
+
+def _rows_dropped(wholes: Sequence[Piece | None], partitioning: Partitioning) -> int:
+    """Return how many rows of the partitions that remain had missing values."""
+    return sum(_rows_of(i, partitioning) - whole.row_count for i, whole in enumerate(wholes) if whole is not None)
+
+
+def _summaries(
+    wholes: Sequence[Piece | None], request: SummaryRequest, columns: tuple[str, ...], rows_seen: int
+) -> tuple[Summary, ...]:
+    bounds = request.partitioning.bounds
+    sketch = get_sketch(request.specification.kind)
+    summaries = []
+    for partition, whole in enumerate(wholes):
+        if whole is None:
+            continue
+        start, stop = (0, rows_seen) if bounds is None else (bounds[partition], bounds[partition + 1])
+        for number, matrix in enumerate(whole.matrices):
+            sketch_rows, low = sketch.concluded_rows(request.specification, matrix, whole.row_count)
+            if whole.centre is not None:
+                sketch_rows, low = DoubleDouble.of(sketch_rows, low).moved(whole.centre)
+            part = Part(
+                origin="",
+                stream=partition * request.sketches_per_partition + number,
+                start=start,
+                stop=rows_seen if stop == UNKNOWN_END else stop,
+                size=sketch_rows.shape[0],
+                seed=request.specification.seed,
+                sparsity=request.specification.sparsity,
+                contiguous=bounds is not None,
+            )
+            summaries.append(
+                Summary(
+                    matrix=sketch_rows,
+                    columns=columns,
+                    kind=request.specification.kind,
+                    parts=(part,),
+                    row_count=whole.row_count,
+                    weight_sum=whole.weight_sum,
+                    low=low,
+                    centre=np.empty(0) if whole.centre is None else whole.centre,
+                )
+            )
+    return tuple(summaries)

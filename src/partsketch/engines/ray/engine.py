@@ -1,0 +1,206 @@
+"""Ray: tasks of a running or a local Ray runtime, on files and on the blocks of a `ray.data.Dataset`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from partsketch.common.errors import InputError
+from partsketch.engines.base import Closing, TaskOutcome
+from partsketch.engines.bundles import Bundle, bundle_tasks, lost, merge_bundles, run_bundle, task_rows
+from partsketch.engines.local import usable_cores
+from partsketch.engines.progress import RowProgress
+from partsketch.engines.worker import run_on_chunks, run_task
+from partsketch.sources.base import Source
+from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, is_remote
+from partsketch.sources.cluster.remote import holds_rows, part_of
+from partsketch.summaries.tasks import SummaryRequest, Task
+
+#: Results that one merging task takes.
+_FAN_IN = 8
+
+#: Most tasks of one bundle when their rows are sent or fetched: they are in memory together.
+_MOST_TASKS_IN_MEMORY = 2
+
+#: Seconds that workers have to notice that their work is not wanted any more, before they are ended.
+_GRACE_SECONDS = 2.0
+
+#: How often Ray repeats a task whose worker died.
+_RETRIES = 3
+
+
+def import_ray() -> Any:
+    """Import Ray, or say how to get it."""
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError("The engine 'ray' needs Ray: pip install 'partsketch[ray]'.") from error
+    return ray
+
+
+class RayEngine(Closing):
+    """Workers of a Ray runtime.
+
+    Parameters
+    ----------
+    address
+        None takes the runtime that this process is connected to, and else starts one on this machine; "ray://auto" is
+        the runtime that this machine belongs to, "ray://host:10001" that of a Ray Client server.
+    workers
+        Number of worker processes of a runtime started here; None means one per core.
+    """
+
+    name = "ray"
+
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        ray = import_ray()
+        self._ray = ray
+        self._started = not ray.is_initialized()
+        if not self._started:
+            if address not in (None, "ray://auto"):
+                raise InputError(
+                    f"This process is connected to a Ray runtime already, so {address} cannot be reached: use "
+                    "engine='ray' for that runtime, or call ray.shutdown() first."
+                )
+            return
+        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if address is None:
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            ray.init(address="local", num_cpus=workers or usable_cores(), include_dashboard=False, **quiet)
+            return
+        try:
+            ray.init(address="auto" if address == "ray://auto" else address, **quiet)
+        except (ConnectionError, ImportError, RuntimeError, ValueError) as error:
+            reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
+            raise InputError(f"No Ray runtime can be reached at {address}: {reason}.") from error
+
+    def close(self) -> None:
+        """Stop the runtime, or leave it, if this engine started or joined it."""
+        if self._started:
+            self._started = False
+            self._ray.shutdown()
+
+    def open_collection(self, data: Any) -> ChunkedRows:
+        """Return the rows of a `ray.data.Dataset`, whose blocks are made if they are not there yet."""
+        from partsketch.engines.ray.data import dataset_rows
+
+        return dataset_rows(data)
+
+    def run(
+        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+    ) -> Iterator[TaskOutcome]:
+        """Yield outcomes as bundles of tasks end and are merged; a bounded number is under way."""
+        with RowProgress(task_rows(tasks, range(len(tasks)))) as progress:
+            yield from _Run(self._ray, source, request, tasks, progress).outcomes(deadline)
+
+
+class _Run:
+    """One run: what waits, what is under way, what waits to be merged."""
+
+    def __init__(
+        self, ray: Any, source: Source, request: SummaryRequest, tasks: Sequence[Task], progress: RowProgress
+    ) -> None:
+        self._ray, self._source, self._request, self._tasks, self._progress = ray, source, request, tasks, progress
+        self._kind = request.specification.kind
+        workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self._pieces_are_sent = not is_remote(source) and holds_rows(source)
+        chunks: Chunks | None = source.chunks if is_remote(source) else None  # type: ignore[attr-defined]
+        self._blocks = () if chunks is None else chunks.collection.refs  # type: ignore[union-attr]
+        in_memory = self._pieces_are_sent or chunks is not None
+        bundles = bundle_tasks(len(tasks), workers, *([_MOST_TASKS_IN_MEMORY] if in_memory else []))
+        self._waiting = list(reversed(bundles))
+        self._most_under_way = 2 * workers
+        options = {"num_cpus": 1, "max_retries": _RETRIES}
+        self._work = ray.remote(_work).options(num_returns=2, **options)
+        self._merge = ray.remote(_merge).options(**options)
+        sent = source.sent() if chunks is not None else source  # type: ignore[attr-defined]
+        self._shared = ray.put(request if self._pieces_are_sent else (sent, request))
+        self._under_way: dict[Any, tuple[range, Any]] = {}
+        self._to_merge: list[Any] = []
+        self._merging: dict[Any, None] = {}
+
+    def outcomes(self, deadline: float | None) -> Iterator[TaskOutcome]:
+        ray = self._ray
+        try:
+            while True:
+                self._submit()
+                pending = [*self._under_way, *self._merging]
+                if not pending:
+                    return
+                seconds = None if deadline is None else max(0.0, deadline - time.monotonic())
+                ended, _ = ray.wait(pending, num_returns=1, timeout=seconds)
+                if not ended:
+                    # What has been done is not thrown away because it has not been merged yet.
+                    for bundle in ray.get(self._to_merge):
+                        yield from bundle.outcomes()
+                    return
+                yield from self._end(ended[0])
+        finally:
+            self._cancel()
+
+    def _submit(self) -> None:
+        while self._waiting and len(self._under_way) < self._most_under_way:
+            indices = self._waiting.pop()
+            start, stop = self._tasks[indices[0]].start, self._tasks[indices[-1]].stop
+            part = part_of(self._source, start, stop) if self._pieces_are_sent else None
+            blocks = [self._blocks[i] for i in self._source.chunks.between(start, stop)] if self._blocks else []  # type: ignore[attr-defined]
+            chosen = [(index, self._tasks[index]) for index in indices]
+            rows, bundle = self._work.remote(self._shared, part, chosen, *blocks)
+            self._under_way[rows] = (indices, bundle)
+        last = not self._waiting and not self._under_way
+        while len(self._to_merge) >= _FAN_IN or (last and self._to_merge):
+            group, self._to_merge = self._to_merge[:_FAN_IN], self._to_merge[_FAN_IN:]
+            self._merging[self._merge.remote(self._kind, *group) if len(group) > 1 else group[0]] = None
+
+    def _end(self, ended: Any) -> Iterator[TaskOutcome]:
+        if ended in self._merging:
+            del self._merging[ended]
+            bundle: Bundle = self._ray.get(ended)
+            yield from bundle.outcomes()
+            return
+        indices, bundle_reference = self._under_way.pop(ended)
+        try:
+            self._progress.advance(self._ray.get(ended))
+        except self._ray.exceptions.RayError as error:
+            # Only one of the tasks may be what kills workers: the others get another chance alone.
+            if len(indices) > 1:
+                self._waiting.extend(range(index, index + 1) for index in reversed(indices))
+            else:
+                yield TaskOutcome(tuple(indices), None, lost("Ray", self._tasks[indices[0]], error))
+        else:
+            self._to_merge.append(bundle_reference)
+
+    def _cancel(self) -> None:
+        """Interrupt what is under way; end the workers that do not notice."""
+        left = [*self._under_way, *self._merging]
+        if not left:
+            return
+        for reference in left:
+            self._ray.cancel(reference, force=False)
+        _, deaf = self._ray.wait(left, num_returns=len(left), timeout=_GRACE_SECONDS)
+        for reference in deaf:
+            self._ray.cancel(reference, force=True)
+
+
+def _work(shared: Any, part: Source | None, tasks: Sequence[tuple[int, Task]], *blocks: Any) -> tuple[int, Bundle]:
+    """Summarise the rows of some tasks; runs on a worker. Returns the number of rows apart, for the driver to see."""
+    source: Any
+    source, request = shared if part is None else (part, shared)
+    if not blocks:
+        bundle = run_bundle(request.specification.kind, tasks, lambda task: run_task(source, request, task))
+    else:
+        first = source.chunks.between(tasks[0][1].start, tasks[-1][1].stop).start
+
+        def on_blocks(task: Task) -> Any:
+            needed = source.chunks.between(task.start, task.stop)
+            return run_on_chunks(source, request, task, [blocks[number - first] for number in needed])
+
+        bundle = run_bundle(request.specification.kind, tasks, on_blocks)
+    return task_rows([task for _, task in tasks], range(len(tasks))), bundle
+
+
+def _merge(kind: str, *bundles: Bundle) -> Bundle:
+    return merge_bundles(kind, bundles)

@@ -1,0 +1,128 @@
+"""Spark: jobs of a running or a local session, on files and on a `DataFrame`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+from partsketch.common.errors import InputError
+from partsketch.engines.base import Closing, TaskOutcome
+from partsketch.engines.bundles import bundle_tasks, task_rows
+from partsketch.engines.local import usable_cores
+from partsketch.engines.progress import RowProgress
+from partsketch.sources.base import Source
+from partsketch.sources.cluster.chunked import ChunkedRows, is_remote
+from partsketch.sources.cluster.remote import ChunkedColumns, holds_rows
+from partsketch.summaries.tasks import SummaryRequest, Task
+
+#: Attempts at a task before a session started here gives it up; Spark's local mode makes a single one by default.
+_ATTEMPTS = 4
+
+#: Most tasks of one bundle when their rows are sent: they are in memory together.
+_MOST_TASKS_IN_MEMORY = 2
+
+
+def import_session() -> Any:
+    """Import Spark's session class, or say how to get it."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise InputError("The engine 'spark' needs PySpark: pip install 'partsketch[spark]'.") from error
+    return SparkSession
+
+
+class SparkEngine(Closing):
+    """Executors of a Spark session.
+
+    Parameters
+    ----------
+    where
+        None takes the session of this process, and else starts one on this machine; "spark://host:7077" is a master,
+        "spark://local[2]" a session on this machine with two workers; or a `SparkSession`.
+    workers
+        Number of worker processes of a session started here; None means one per core.
+    """
+
+    name = "spark"
+
+    def __init__(self, where: Any = None, workers: int | None = None) -> None:
+        session_class = import_session()
+        self._started = False
+        if where is not None and not isinstance(where, str):
+            self.session = where
+        else:
+            self.session = session_class.getActiveSession()
+            master = _master(where, workers)
+            if self.session is None:
+                self.session = _start(session_class, master, where)
+                self._started = True
+            elif where is not None and self.session.sparkContext.master != master:
+                raise InputError(
+                    f"This process has a Spark session already (master {self.session.sparkContext.master}), so "
+                    f"{where} cannot be reached: use engine='spark' for that session, or stop it first."
+                )
+        try:
+            self._context = self.session.sparkContext
+        except Exception as error:  # Spark Connect has an error class of its own, in a module that may be absent
+            raise InputError(
+                "A Spark Connect session does not run Python functions on partitions that are known by number: use a "
+                "classic session."
+            ) from error
+
+    def close(self) -> None:
+        """Stop the session if this engine started it."""
+        if self._started:
+            self._started = False
+            self.session.stop()
+
+    def open_collection(self, data: Any) -> ChunkedRows:
+        """Return the rows of a `DataFrame`, which are counted by partition for it."""
+        from partsketch.engines.spark.frame import frame_rows
+
+        return frame_rows(data)
+
+    def run(
+        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+    ) -> Iterator[TaskOutcome]:
+        """Yield outcomes as jobs end; files are read by several jobs, a `DataFrame` is run through by one."""
+        from partsketch.engines.spark.jobs import FileJobs, run_jobs
+
+        with RowProgress(task_rows(tasks, range(len(tasks)))) as progress:
+            if is_remote(source):
+                from partsketch.engines.spark.frame import FrameJob
+
+                jobs: Any = FrameJob(self._context, cast(ChunkedColumns, source), request, tasks)
+            else:
+                sends_rows = holds_rows(source)
+                workers = max(1, self._context.defaultParallelism)
+                bundles = bundle_tasks(len(tasks), workers, *([_MOST_TASKS_IN_MEMORY] if sends_rows else []))
+                jobs = FileJobs(self._context, source, request, tasks, bundles, sends_rows)
+            yield from run_jobs(self._context, jobs, progress, deadline)
+
+
+def _master(where: str | None, workers: int | None) -> str:
+    local = (where or "").removeprefix("spark://")
+    if where is None:
+        return f"local[{workers or usable_cores()},{_ATTEMPTS}]"
+    if local.startswith("local"):
+        inside = local.removeprefix("local").strip("[]") or "1"
+        return f"local[{inside}]" if "," in inside else f"local[{inside},{_ATTEMPTS}]"
+    return where
+
+
+def _start(session_class: Any, master: str, where: str | None) -> Any:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = session_class.builder.master(master).appName("partsketch").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        # Spark's 200 are for a cluster; here each costs more than its work.
+        builder = builder.config("spark.sql.shuffle.partitions", str(2 * usable_cores()))
+    try:
+        return builder.getOrCreate()
+    except Exception as error:  # Java that is missing, a master that does not answer: Spark has no common class
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        reason = lines[0].strip().rstrip(".") if lines else type(error).__name__
+        raise InputError(f"No Spark session can be started ({where or master}): {reason}.") from error

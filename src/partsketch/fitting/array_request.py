@@ -1,0 +1,61 @@
+"""What the estimator does with its arguments before they become a source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.sources.base import Source
+from partsketch.sources.cluster.chunked import cluster_of
+
+
+def open_collection(X: Any, y: Any, sample_weight: Any, partition_column: str | None, engine: Any) -> Source:
+    """Return features and targets that stay on a cluster as a source; nothing of their values is looked at here."""
+    if partition_column is not None:
+        raise InputError(
+            f"partition_by={partition_column!r} names a column: fit a collection of a cluster by the values of a "
+            "column with partsketch.fit(frame, target=…), or use 'order' or 'shuffle'."
+        )
+    if not hasattr(engine, "open_arrays"):
+        raise InputError(
+            f"X is a collection of {cluster_of(X)} and stays on its cluster: fit it with partsketch.fit(X, target=…, "
+            f"engine={cluster_of(X)!r})."
+        )
+    names = [str(name) for name in getattr(X, "columns", ())]
+    # A Dask array has a name too, but it is Dask's.
+    named = y if hasattr(y, "to_dask_array") or not hasattr(y, "chunks") else None
+    source: Source = engine.open_arrays(X, y, sample_weight, names or None, target_names(named, y, names))
+    return source
+
+
+def target_names(target: Any, values: NDArray[Any], features: Sequence[str]) -> list[str]:
+    """Return the targets' own names if they have any, else "y" or "y0", "y1", …; none that a feature has."""
+    count = 1 if values.ndim == 1 else values.shape[1]
+    own = getattr(target, "columns", None) if values.ndim == 2 else [getattr(target, "name", None)]
+    names = ["y"] if count == 1 else [f"y{number}" for number in range(count)]
+    if own is not None and len(own) == count and all(isinstance(name, str) and name for name in own):
+        names = [str(name) for name in own]
+    taken = set(features)
+    if taken.intersection(names) or len(set(names)) < count:
+        names = ["y"] if count == 1 else [f"y{number}" for number in range(count)]
+        while taken.intersection(names):
+            names = [f"{name}_" for name in names]
+    return names
+
+
+def split_partition_column(X: Any, name: str | None, required: bool) -> tuple[NDArray[Any] | None, Any]:
+    """Return the values of the partition column, if there is one, and the data frame without it."""
+    if name is None or (not required and name not in getattr(X, "columns", ())):
+        return None, X
+    if not hasattr(X, "columns"):
+        raise InputError(
+            f"partition_by={name!r} names a column, so X must be a data frame; or use 'order' or 'shuffle'."
+        )
+    if name not in X.columns:
+        raise InputError(f"partition_by is {name!r}: choose 'order', 'shuffle', or one of the columns of X.")
+    # pandas and polars agree on indexing by a list of names.
+    return np.asarray(X[name]), X[[column for column in X.columns if column != name]]

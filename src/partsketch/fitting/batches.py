@@ -1,0 +1,156 @@
+"""Fits that go on: rows come in batches, and each batch becomes a partition, or adds to the last one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.blas import one_thread_each
+from partsketch.common.linalg.solve import factor_of_rows
+from partsketch.engines.base import Engine
+from partsketch.engines.gather import Gathered, gather
+from partsketch.fitting.fit import Fit, estimated_columns, finish_fit
+from partsketch.fitting.options import FitOptions
+from partsketch.fitting.refinement.routes import FACTOR_ROUTE
+from partsketch.fitting.sketch_size import choose_sketch_size
+from partsketch.model.methods import METHODS
+from partsketch.sketches.base import SketchSpecification, get_sketch
+from partsketch.sources.base import Source
+from partsketch.sources.shifted import ShiftedSource
+from partsketch.summaries.partitions import Partitioning
+from partsketch.summaries.summary import Summary, common_centre, joined_rows
+from partsketch.summaries.tasks import SummaryRequest
+
+
+@dataclass(frozen=True)
+class Batches:
+    """What has been gathered of the rows so far.
+
+    Attributes
+    ----------
+    gathered
+        The summaries and what goes with them.
+    rows
+        Number of rows so far: the number of the next one.
+    seed
+        Seed of the sketches.
+    """
+
+    gathered: Gathered
+    rows: int
+    seed: int
+
+
+def check_batches(options: FitOptions) -> None:
+    """Refuse options with which a fit cannot go on."""
+    method = METHODS[options.method]
+    if options.partition_by != "order":
+        raise InputError(
+            f"partial_fit makes partitions of batches, and partition_by={options.partition_by!r} asks for others: use "
+            "partition_by='order', or fit."
+        )
+    if options.remainder != "spread" or options.route == "iterate" or options.checkpoint is not None:
+        raise InputError("partial_fit goes with remainder='spread', no checkpoint, and any route but 'iterate'.")
+    sketch = get_sketch(options.sketch)
+    if method.sketched and sketch.first_pass(SketchSpecification(options.sketch, 2, 0), 1) is not None:
+        raise InputError(f"sketch={options.sketch!r} reads the rows twice: partial_fit has each batch once.")
+
+
+def add_batch(
+    before: Batches | None,
+    source: Source,
+    options: FitOptions,
+    engine: Engine,
+    new_partition: bool,
+    why_method: str | None = None,
+) -> tuple[Fit, Batches]:
+    """Summarise a batch, add it to what was there before, and solve."""
+    check_batches(options)
+    method, features = METHODS[options.method], estimated_columns(source, options)
+    options = options if before is None else replace(options, seed=before.seed)
+    offset = 0 if before is None else before.rows
+    rows = ShiftedSource(source, offset)
+    count = 0 if before is None else len(before.gathered.summaries)
+    extends = count > 0 and (not method.by_partition or not new_partition)
+    reasons = {
+        "method": why_method or f"method={options.method!r} was asked for: {method.description}",
+        "batches": "rows came in batches"
+        + (", each a partition of its own unless it was to add to the last" if method.by_partition else ""),
+    }
+    specification = SketchSpecification("triangular")
+    warnings: tuple[str, ...] = ()
+    if method.sketched:
+        if before is None:
+            asked, known = options.sketch_size, source.row_count
+            size, reasons["sketch_size"] = choose_sketch_size(
+                asked, len(features), known, options.alpha > 0, options.sketch
+            )
+        else:
+            size = before.gathered.summaries[0].matrix.shape[0]
+            reasons["sketch_size"] = f"sketch_size={size} as for the batches before"
+        specification = SketchSpecification(options.sketch, size, options.seed, options.sparsity)
+        warnings = get_sketch(options.sketch).size_warnings(size, len(features))
+        _check_rows(rows.row_count - offset, len(features), extends, options)
+        if extends and not get_sketch(options.sketch).is_summable:
+            raise InputError(
+                f"sketch={options.sketch!r} depends on how many rows a partition has: it cannot grow; use "
+                "new_partition=True."
+            )
+    else:
+        reasons["route"] = FACTOR_ROUTE
+    partition = count - 1 if extends else count
+    names = tuple(str(number) for number in range(partition + 1)) if method.by_partition else ("all",)
+    bounds = (*[offset] * len(names), rows.row_count)
+    request = SummaryRequest(
+        specification, Partitioning(names, bounds), options.fit_intercept, row_count=rows.row_count - offset
+    )
+    with one_thread_each():
+        batch = gather(rows, request, engine)
+        merged = _merged(None if before is None else before.gathered, batch, names, extends)
+        fit = finish_fit(rows, options, engine.name, merged, None, reasons, warnings)
+    return fit, Batches(merged, rows.row_count, options.seed)
+
+
+def _check_rows(rows: int, columns: int, extends: bool, options: FitOptions) -> None:
+    least = columns + 2
+    if options.alpha == 0 and not extends and rows < least:
+        raise InputError(
+            f"This batch has {rows} rows, and a partition of its own needs at least {least} ({columns} columns to "
+            "estimate, plus 2): give larger batches, or add it to the last partition with new_partition=False."
+        )
+
+
+def _merged(before: Gathered | None, batch: Gathered, names: tuple[str, ...], extends: bool) -> Gathered:
+    """Put a batch to what was there before."""
+    counts = [*(() if before is None else before.row_counts), *(() if extends else (0,))]
+    weights = [*(() if before is None else before.weight_sums), *(() if extends else (0.0,))]
+    counts[-1] += sum(batch.row_counts)
+    weights[-1] += sum(batch.weight_sums)
+    if before is None:
+        return replace(batch, names=names, row_counts=tuple(counts), weight_sums=tuple(weights))
+    summaries, new = list(before.summaries), batch.summaries[0]
+    if extends:
+        summaries[-1] = _extended(summaries[-1], new)
+    else:
+        summaries.append(new)
+    low = np.minimum(before.target_range[0], batch.target_range[0])
+    high = np.maximum(before.target_range[1], batch.target_range[1])
+    return Gathered(tuple(summaries), names, tuple(counts), tuple(weights), np.stack([low, high]), 0)
+
+
+def _extended(summary: Summary, new: Summary) -> Summary:
+    if get_sketch(summary.kind).is_random:
+        return summary.sum(new)
+    centre = common_centre((summary, new))
+    rows = factor_of_rows(joined_rows(centre, summary, new)).moved(centre)
+    return replace(
+        summary,
+        matrix=rows.high,
+        low=rows.low,
+        centre=centre,
+        parts=(replace(summary.parts[0], stop=new.parts[0].stop),),
+        row_count=summary.row_count + new.row_count,
+        weight_sum=summary.weight_sum + new.weight_sum,
+    )

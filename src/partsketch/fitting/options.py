@@ -1,0 +1,163 @@
+"""What a user may ask of a fit, checked before any work starts."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from partsketch.common.errors import InputError
+from partsketch.engines.tolerance import Tolerance
+from partsketch.fitting.limits import Limits
+from partsketch.model.methods import METHODS
+from partsketch.sketches.base import all_sketches
+
+#: In place of a method: let the planner choose one.
+AUTO = "auto"
+
+#: Values of partition_by that do not name a column.
+RESERVED_PARTITIONS = ("order", "shuffle", "file")
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """Options of a fit, in the names of the public interface; `seed` is never None here."""
+
+    method: str
+    n_partitions: int
+    partition_by: str
+    remainder: str
+    sketch: str
+    sketch_size: int | None
+    fit_intercept: bool
+    seed: int
+    averaging: str = "equal"
+    alpha: float = 0.0
+    on_partition_error: str = "raise"
+    deadline: float | None = None
+    min_partitions: int | None = None
+    checkpoint: str | None = None
+    limits: Limits | None = None
+    sparsity: int | None = None
+    route: str = "factor"
+
+    def __post_init__(self) -> None:
+        if self.method not in (*METHODS, AUTO):
+            raise InputError(f"method is {self.method!r}: choose one of {_listed((*METHODS, AUTO))}.")
+        if self.limits is not None and self.method != AUTO:
+            raise InputError(f"limits go with method='auto', which chooses within them, not with {self.method!r}.")
+        if not _is_count(self.n_partitions) or self.n_partitions < 1:
+            raise InputError(f"n_partitions is {self.n_partitions!r}: give a whole number, at least 1.")
+        if self.remainder not in ("spread", "drop"):
+            raise InputError(f"remainder is {self.remainder!r}: choose 'spread' or 'drop'.")
+        if not isinstance(self.partition_by, str) or not self.partition_by:
+            raise InputError("partition_by is 'order', 'shuffle', 'file' or the name of a column.")
+        kinds = [sketch.kind for sketch in all_sketches() if sketch.is_random]
+        if self.sketch not in kinds:
+            raise InputError(f"sketch is {self.sketch!r}: choose one of {_listed(kinds)}.")
+        if self.sketch_size is not None and (not _is_count(self.sketch_size) or self.sketch_size < 1):
+            raise InputError(f"sketch_size is {self.sketch_size!r}: give a whole number, or None to have one chosen.")
+        if self.sparsity is not None:
+            if self.sketch != "sparse_sign":
+                raise InputError(f"sparsity={self.sparsity!r} goes with sketch='sparse_sign', not {self.sketch!r}.")
+            if not _is_count(self.sparsity) or self.sparsity < 1:
+                raise InputError(f"sparsity is {self.sparsity!r}: give a whole number, at least 1, or None for 8.")
+        if self.averaging not in ("equal", "inverse_variance"):
+            raise InputError(f"averaging is {self.averaging!r}: choose 'equal' or 'inverse_variance'.")
+        if self.averaging != "equal" and self.method not in ("average", "partition"):
+            raise InputError(f"averaging={self.averaging!r} goes with the methods 'average' and 'partition' only.")
+        if not isinstance(self.alpha, numbers.Real) or not 0 <= self.alpha < float("inf"):
+            raise InputError(f"alpha is {self.alpha!r}: give a ridge penalty of at least 0.")
+        if self.averaging != "equal" and self.alpha > 0:
+            raise InputError(
+                "averaging='inverse_variance' goes with alpha=0: its variances are those of least squares."
+            )
+        if self.route not in ("auto", "factor", "iterate"):
+            raise InputError(f"route is {self.route!r}: choose 'auto', 'factor' or 'iterate'.")
+        exact = self.method == "exact" or (self.method == AUTO and not (self.limits and self.limits.any))
+        if self.route == "iterate" and (not exact or self.alpha > 0):
+            raise InputError("route='iterate' goes with method='exact' and alpha=0.")
+        self._check_faults()
+
+    def _check_faults(self) -> None:
+        if self.on_partition_error not in ("raise", "drop"):
+            raise InputError(f"on_partition_error is {self.on_partition_error!r}: choose 'raise' or 'drop'.")
+        if self.deadline is not None and (not isinstance(self.deadline, numbers.Real) or not self.deadline > 0):
+            raise InputError(f"deadline is {self.deadline!r}: give a number of seconds above 0, or None.")
+        if self.min_partitions is not None and (not _is_count(self.min_partitions) or self.min_partitions < 1):
+            raise InputError(f"min_partitions is {self.min_partitions!r}: give a whole number, at least 1.")
+        asked = "on_partition_error='drop'" if self.on_partition_error == "drop" else f"deadline={self.deadline}"
+        if not self.tolerance.by_partition:
+            if self.min_partitions is not None:
+                raise InputError("min_partitions goes with deadline or with on_partition_error='drop'.")
+        elif self.method == AUTO:
+            raise InputError(f"{asked} goes with a method that keeps partitions apart: name it instead of 'auto'.")
+        elif not METHODS[self.method].by_partition:
+            raise InputError(
+                f"{asked} leaves out partitions, and method={self.method!r} has none: its summaries are of all rows; "
+                "use 'average', 'partition' or 'stack'."
+            )
+        elif self.partition_by not in ("order", "file"):
+            raise InputError(
+                f"{asked} needs partitions whose rows lie together: with partition_by={self.partition_by!r} rows that "
+                "are lost would be lost to every partition; use 'order' or 'file'."
+            )
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """What may be missing at the end."""
+        return Tolerance(self.on_partition_error == "drop", self.deadline, self.min_partitions or 1)
+
+    @property
+    def partition_column(self) -> str | None:
+        """Name of the column that defines the partitions, if one does."""
+        return None if self.partition_by in RESERVED_PARTITIONS else self.partition_by
+
+    def to_dict(self, engine_name: str) -> dict[str, Any]:
+        """Return the options as numbers and texts that JSON knows, NumPy integers included."""
+        values = asdict(self)
+        values["n_partitions"] = int(self.n_partitions)
+        values["sketch_size"] = None if self.sketch_size is None else int(self.sketch_size)
+        values["sparsity"] = None if self.sparsity is None else int(self.sparsity)
+        values["alpha"] = float(self.alpha)
+        values["deadline"] = None if self.deadline is None else float(self.deadline)
+        values["min_partitions"] = None if self.min_partitions is None else int(self.min_partitions)
+        # Where results were kept meanwhile says nothing about the model.
+        del values["checkpoint"]
+        return {**values, "engine": engine_name}
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def seed_from(random_state: Any, checkpoint: str | PathLike[str] | None = None) -> int:
+    """Return a seed in 0..2⁶⁴−1 from None (fresh entropy), a whole number, or a NumPy generator.
+
+    A run that goes on from a checkpoint takes its seed from there, unless another is given.
+    """
+    if random_state is None and checkpoint is not None:
+        from partsketch.engines.checkpoint import recorded_seed
+
+        seed = recorded_seed(Path(checkpoint))
+        if seed is not None:
+            return seed
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+    if _is_count(random_state):
+        if not 0 <= random_state < 2**64:
+            raise InputError(f"random_state is {random_state}: give a whole number from 0 to 2**64 - 1.")
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**64, dtype=np.uint64, endpoint=False))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**64, dtype=np.uint64))
+    raise InputError("random_state is None, a whole number, or a NumPy random generator.")

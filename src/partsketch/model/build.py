@@ -1,0 +1,189 @@
+"""From a finished combination to the model with its record."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch._version import __version__
+from partsketch.model.certificate import certify
+from partsketch.model.checks import check_coefficients, check_solutions, checked_certificate
+from partsketch.model.combine import Combination, Regression, restored
+from partsketch.model.inference import infer
+from partsketch.model.methods import METHODS
+from partsketch.model.model import Model
+from partsketch.model.moments import FitMoments
+from partsketch.model.outlook_curves import plan_survey
+from partsketch.model.record import PartitionRecord, Record
+from partsketch.model.sentences import alias_warnings, left_out_warnings, size_warnings, unknown_loss_warnings
+from partsketch.sources.base import PartitionLeftOut
+from partsketch.sources.encoding import Encoding
+from partsketch.summaries.summary import Summary
+from partsketch.summaries.tasks import INTERCEPT
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What the record tells of a fit beyond what the summaries and their combination show.
+
+    Attributes
+    ----------
+    options
+        The options as plain data; at least "method" and "fit_intercept".
+    seed
+        The seed of all summaries; None when they do not share one.
+    names
+        One name per summary.
+    row_count, weight_sum, rows_dropped, rows_left_out
+        Rows and weight behind the fit; rows dropped for missing values; rows left out as remainder.
+    reasons, warnings
+        As in the record; warnings about the combination are added to these.
+    data
+        Description of the rows.
+    encoding
+        One-hot encoding of text columns.
+    partitions_left_out
+        Partitions that could not be read or came too late.
+    """
+
+    options: dict[str, Any]
+    seed: int | None
+    names: tuple[str, ...]
+    row_count: int
+    weight_sum: float
+    rows_dropped: int
+    rows_left_out: int
+    reasons: dict[str, str]
+    warnings: tuple[str, ...]
+    data: str
+    encoding: Encoding
+    partitions_left_out: tuple[PartitionLeftOut, ...] = ()
+
+
+def build_model(
+    method: str,
+    summaries: Sequence[Summary],
+    combination: Combination,
+    regression: Regression,
+    circumstances: Circumstances,
+) -> Model:
+    """Return the model: coefficients cut into intercept and features, and the record of how they came about."""
+    columns = len(regression.features)
+    size = summaries[0].matrix.shape[0] if METHODS[method].sketched else None
+    warnings: list[str] = []
+    if size is not None and regression.penalty == 0:
+        warnings += size_warnings(size, columns)
+    warnings += alias_warnings(combination.solutions, columns)
+    warnings += circumstances.warnings
+    if circumstances.rows_dropped:
+        warnings.append(f"{circumstances.rows_dropped} rows with missing values were dropped.")
+    if circumstances.rows_left_out:
+        warnings.append(
+            f"The last {circumstances.rows_left_out} rows were left out so that all partitions have the same size."
+        )
+    warnings += left_out_warnings(circumstances.partitions_left_out, len(circumstances.names))
+    conditions = [solution.condition for solution in combination.solutions]
+    record = Record(
+        options=circumstances.options,
+        seed=circumstances.seed,
+        sketch_size=size,
+        row_count=circumstances.row_count,
+        weight_sum=circumstances.weight_sum,
+        rows_dropped=circumstances.rows_dropped,
+        rows_left_out=circumstances.rows_left_out,
+        rank=min(solution.rank for solution in combination.solutions),
+        condition=_finite_or_none(max((c for c in conditions if np.isfinite(c)), default=np.nan)),
+        tolerance=max(float(solution.tolerance) for solution in combination.solutions),
+        aliased=_aliased_everywhere(combination),
+        partitions=_partition_records(
+            circumstances.names, [summary.row_count for summary in summaries] or [circumstances.row_count], combination
+        ),
+        reasons=circumstances.reasons,
+        warnings=tuple(warnings),
+        versions=_versions(),
+        data=circumstances.data,
+        partitions_left_out=circumstances.partitions_left_out,
+    )
+    first = int(INTERCEPT in regression.features)
+
+    def intercept(coefficients: FloatArray) -> FloatArray:
+        return coefficients[0] if first else np.zeros(len(regression.targets))
+
+    whole = len(combination.solutions) != len(circumstances.names)
+    check_solutions(combination.solutions, ("all",) * len(combination.solutions) if whole else circumstances.names)
+    raw = restored(combination, regression)
+    check_coefficients(raw, regression.features)
+    coordinates = regression.coordinates
+    centre, level = np.zeros(columns - first), intercept(raw.coefficients)
+    if coordinates is not None and first:
+        centre, level = coordinates.centre[first:columns], coordinates.levels(combination.coefficients)
+    common = (method, summaries, combination, regression)
+    moments = [
+        FitMoments(summaries, regression.features, target, regression.free_columns) for target in regression.targets
+    ]
+    target_units = np.ones(len(moments)) if coordinates is None else coordinates.unit[columns:]
+    # Partitions of wildly different sizes overflow in some numbers: these are then not stated.
+    with np.errstate(over="ignore", invalid="ignore"):
+        certified = [certify(*common, number, shared) for number, shared in enumerate(moments)]
+        inferences = tuple(infer(*common, number, shared, certified[number]) for number, shared in enumerate(moments))
+        certificates = tuple(
+            checked_certificate(certificate, float(unit) ** 2)
+            for certificate, unit in zip(certified, target_units, strict=True)
+        )
+    record = replace(record, warnings=(*record.warnings, *unknown_loss_warnings(certificates, regression.penalty)))
+    return Model(
+        feature_names=regression.features[first:],
+        target_names=regression.targets,
+        coefficients=raw.coefficients[first:],
+        intercept=intercept(raw.coefficients),
+        partition_coefficients=np.stack([solution.coefficients[first:] for solution in raw.solutions]),
+        partition_intercepts=np.stack([intercept(solution.coefficients) for solution in raw.solutions]),
+        certificates=certificates,
+        inferences=inferences,
+        record=record,
+        centre=centre,
+        level=level,
+        encoding=circumstances.encoding,
+        survey=plan_survey(*common, certificates),
+    )
+
+
+def _aliased_everywhere(combination: Combination) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the columns that are aliased in every fit, with what they depend on in the first."""
+    in_all = set.intersection(*({alias.column for alias in solution.aliased} for solution in combination.solutions))
+    return tuple((alias.column, alias.others) for alias in combination.solutions[0].aliased if alias.column in in_all)
+
+
+def _partition_records(
+    names: tuple[str, ...], rows: Sequence[int], combination: Combination
+) -> tuple[PartitionRecord, ...]:
+    if len(combination.solutions) != len(rows):
+        return tuple(PartitionRecord(name, count, None, None) for name, count in zip(names, rows, strict=True))
+    return tuple(
+        PartitionRecord(name, count, solution.rank, _finite_or_none(solution.condition))
+        for name, count, solution in zip(names, rows, combination.solutions, strict=True)
+    )
+
+
+def _finite_or_none(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _versions() -> dict[str, str]:
+    import numba
+    import scipy
+
+    return {
+        "partsketch": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "numba": numba.__version__,
+    }

@@ -1,0 +1,86 @@
+"""Which estimate of the excess loss belongs to which method and kind of sketch, from the summaries alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.model.moments import FitMoments
+from partsketch.summaries.summary import Summary
+from partsketch.summaries.tasks import INTERCEPT
+from partsketch.theory.certificate import CertificateEstimate
+from partsketch.theory.heterogeneity import Heterogeneity, sketch_heterogeneity
+from partsketch.theory.sampled_rows import RowSample, certify_row_samples, require_even_leverage
+from partsketch.theory.stacked_certificate import certify_stacked
+from partsketch.theory.stacking import stacked_fit
+from partsketch.theory.whole import certify_whole
+
+FloatArray = NDArray[np.float64]
+
+#: Kinds that keep single rows.
+SAMPLES = ("row_sample", "leverage_sample")
+
+
+def estimate_whole(summaries: Sequence[Summary], moments: FitMoments) -> CertificateEstimate:
+    """Return what an average of fits to sketches of all rows loses."""
+    first = summaries[0]
+    if first.kind in SAMPLES:
+        return certify_row_samples(row_samples(summaries, moments), first.row_count)
+    return certify_whole(moments.sketches, first.row_count, first.kind)
+
+
+def estimate_stack(summaries: Sequence[Summary], moments: FitMoments) -> CertificateEstimate:
+    """Return what one fit to the stacked sketches of all partitions loses."""
+    counts = [summary.row_count for summary in summaries]
+    fit = stacked_fit(moments.sketches, counts, summaries[0].kind)
+    if summaries[0].kind not in SAMPLES:
+        return certify_stacked(fit)
+    samples = row_samples(summaries, moments)
+    groups = [np.full(len(sample.rows), float(number)) for number, sample in enumerate(samples)]
+    rows, inclusions = (
+        np.concatenate([getattr(sample, name) for sample in samples]) for name in ("rows", "inclusions")
+    )
+    return certify_row_samples([RowSample(rows, inclusions, np.concatenate(groups), fit.pooled.rank)], sum(counts))
+
+
+def require_even_samples(summaries: Sequence[Summary], moments: FitMoments) -> None:
+    """Refuse samples of partitions in which a single row decides a direction; other sketches pass."""
+    if summaries[0].kind in SAMPLES:
+        for sample in row_samples(summaries, moments):
+            require_even_leverage(sample)
+
+
+def heterogeneity_of(summaries: Sequence[Summary], moments: FitMoments) -> Heterogeneity | None:
+    """Test whether sketched partitions share their coefficients; None when there is one only."""
+    if len(summaries) < 2:
+        return None
+    try:
+        return sketch_heterogeneity(moments.estimated, summaries[0].kind)
+    except InputError as error:
+        return Heterogeneity.unavailable(str(error).rstrip("."))
+
+
+def row_samples(summaries: Sequence[Summary], moments: FitMoments) -> list[RowSample]:
+    """Return the sampled rows of each summary, and the chance of each to be in its sample."""
+    return [
+        RowSample(rows, _inclusions(summary), np.zeros(len(rows)), part.rank)
+        for summary, rows, part in zip(summaries, moments.matrices, moments.sketches, strict=True)
+    ]
+
+
+def _inclusions(summary: Summary) -> FloatArray:
+    """Return the chance of each sampled row to be in the sample."""
+    size = len(summary.matrix)
+    if summary.kind == "row_sample" or size >= summary.row_count:
+        return np.full(size, min(1.0, size / summary.row_count))
+    # A sampled row is divided by the root of its chance, and a column of ones shows by what.
+    if INTERCEPT not in summary.columns or abs(summary.weight_sum - summary.row_count) > 1e-9 * summary.row_count:
+        raise InputError(
+            "a leverage_sample shows the chances of its rows by a column of ones and equal weights only: fit an "
+            "intercept, without weights, or use sketch='gaussian' or 'srht'."
+        )
+    ones = summary.matrix[:, summary.columns.index(INTERCEPT)]
+    return np.asarray(np.minimum(1.0, 1.0 / ones**2))

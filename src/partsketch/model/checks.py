@@ -1,0 +1,59 @@
+"""What a fit checks of itself before it states numbers: that it solves its equations, and that all is finite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.solve import LARGEST_GRADIENT, Solution
+from partsketch.model.certificate import Certificate
+from partsketch.model.combine import Combination
+
+
+def check_solutions(solutions: Sequence[Solution], names: Sequence[str]) -> None:
+    """Refuse solutions that do not solve their own equations: Fᵀ(t − F a) must be what rounding explains."""
+    for solution, name in zip(solutions, names, strict=True):
+        if not solution.gradient <= LARGEST_GRADIENT or not np.isfinite(solution.residual_sums).all():
+            where = "" if len(solutions) == 1 else f" of {name!r}"
+            raise InputError(
+                f"The fit{where} does not pass its own check (a gradient of {solution.gradient:.1e} is left where "
+                "rounding explains 1e-14): columns are too nearly dependent; leave some of them out."
+            )
+
+
+def check_coefficients(combination: Combination, features: Sequence[str]) -> None:
+    """Refuse coefficients that a double does not hold, naming the column."""
+    for column, values in zip(features, combination.coefficients, strict=True):
+        if not np.isfinite(values).all():
+            raise InputError(
+                f"The coefficient of column {column!r} is beyond what a double holds: divide the column, or the "
+                "target, by a constant."
+            )
+
+
+def checked_certificate(certificate: Certificate, target_square: float) -> Certificate:
+    """Return a certificate in the square of the target's unit; unavailable if it is beyond what a double holds."""
+    names = ("excess_loss", "standard_error", "minimal_loss", "noise_variance")
+    with np.errstate(over="ignore"):
+        values = {name: getattr(certificate, name) for name in names}
+        scaled = {name: None if value is None else float(value * target_square) for name, value in values.items()}
+        confidence = certificate.confidence and certificate.confidence.scaled(target_square)
+    known = [*scaled.values(), certificate.relative_excess_loss, certificate.divergence]
+    if all(value is None or np.isfinite(value) for value in known):
+        if target_square == 1.0:
+            return certificate
+        return replace(certificate, confidence=confidence, **scaled)  # type: ignore[arg-type]
+    reason = "the sizes of the partitions' columns, or of the target, differ by more than a double holds"
+    return replace(
+        certificate,
+        kind="unavailable",
+        **dict.fromkeys((*names, "relative_excess_loss", "divergence")),
+        heterogeneity=None,
+        confidence=None,
+        relative_confidence=None,
+        reason=reason,
+        sentence=f"What the fit loses is not known: {reason}; divide columns by constants, or fit exactly.",
+    )

@@ -1,0 +1,277 @@
+"""Standard errors, tests and intervals for the coefficients of every method, from the summaries alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.solve import solve_least_squares
+from partsketch.model.combine import Combination, Regression
+from partsketch.model.methods import METHODS
+from partsketch.model.moments import FitMoments
+from partsketch.summaries.summary import Summary
+from partsketch.theory.covariance import (
+    CoefficientCovariance,
+    average_covariance,
+    partition_covariance,
+    spread_covariance,
+    whole_covariance,
+)
+from partsketch.theory.heterogeneity import constant_noise_agreement
+from partsketch.theory.stacked_certificate import stacked_covariance
+from partsketch.theory.stacking import stacked_fit
+from partsketch.theory.weights import sketch_weights
+
+if TYPE_CHECKING:
+    from partsketch.model.certificate import Certificate
+
+FloatArray = NDArray[np.float64]
+
+#: The fits that a number may be of: averaged and stacked fits also tell of others, which they stand for.
+THIS_FIT, EXACT_FIT = "this fit", "exact least squares"
+
+#: Below this p-value of a test that partitions agree, averaged fits have no standard errors around shared coefficients.
+LEAST_AGREEMENT = 0.001
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """What is needed for tests and intervals of one target's coefficients (the intercept first, if there is one).
+
+    Attributes
+    ----------
+    standard_errors
+        From a model of independent noise, of one variance on all rows or, for averaged fits, in each partition; None
+        when unavailable.
+    degrees_of_freedom
+        Of the t distribution.
+    noise_variance
+        Loss of the fit named by `noise_variance_of`, divided by rows less columns: the squared residual error.
+    spread_standard_errors
+        From the spread of the averaged fits around their average, without a noise model; None when there are not at
+        least two fits to independent rows.
+    spread_degrees_of_freedom
+        Number of fits less one.
+    r_squared
+        Share of the (centred, with an intercept) sum of squares that the fit named by `r_squared_of` explains.
+    is_estimated
+        Whether standard errors and r_squared are estimated from sketches.
+    reason
+        Why standard errors are unavailable; empty when they are available.
+    noise_variance_of, r_squared_of
+        Which fit the noise variance and r_squared are of: "this fit", or "exact least squares" on all rows.
+    """
+
+    standard_errors: FloatArray | None
+    degrees_of_freedom: float | None
+    noise_variance: float | None
+    spread_standard_errors: FloatArray | None
+    spread_degrees_of_freedom: float | None
+    r_squared: float | None
+    is_estimated: bool
+    reason: str
+    noise_variance_of: str = THIS_FIT
+    r_squared_of: str = THIS_FIT
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values as plain data."""
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Inference:
+        """Return what `to_dict` described."""
+        arrays = ("standard_errors", "spread_standard_errors")
+        read = {name: None if values[name] is None else np.array(values[name], dtype=np.float64) for name in arrays}
+        return cls(**{**values, **read})
+
+    def errors_of(self, kind: str) -> tuple[FloatArray, float]:
+        """Return standard errors and degrees of freedom of the kind "model" or "spread", or say why there are none."""
+        if kind == "spread":
+            if self.spread_standard_errors is None or self.spread_degrees_of_freedom is None:
+                raise InputError(
+                    "The spread needs at least two fits to different rows: use method 'partition' or 'average' with "
+                    "two or more partitions."
+                )
+            return self.spread_standard_errors, self.spread_degrees_of_freedom
+        if kind != "model":
+            raise InputError(f"kind is {kind!r}: choose 'model' or 'spread'.")
+        if self.standard_errors is None or self.degrees_of_freedom is None:
+            raise InputError(f"There are no standard errors: {self.reason}.")
+        return self.standard_errors, self.degrees_of_freedom
+
+
+def infer(
+    method: str,
+    summaries: Sequence[Summary],
+    combination: Combination,
+    regression: Regression,
+    number: int,
+    moments: FitMoments,
+    certificate: Certificate,
+) -> Inference:
+    """Return what is known of the coefficients of target `number`; its certificate is in units of the summaries."""
+    weights = combination.weights[:, number]
+    averaged = method in ("average", "partition")
+    estimated = METHODS[method].sketched or combination.solutions[0].inverse == "estimated"
+    spread: CoefficientCovariance | None = None
+    if averaged and len(combination.solutions) > 1:
+        fits = np.stack([solution.coefficients[:, number] for solution in combination.solutions])
+        spread = spread_covariance(fits, weights)
+    covariance: CoefficientCovariance | None = None
+    reason = ""
+    if regression.penalty > 0:
+        reason = "a ridge fit is biased on purpose, and intervals around it would miss the true coefficients"
+    else:
+        try:
+            if method == "exact":
+                covariance = _exact_covariance(combination, exact_rows(combination, summaries), number)
+            else:
+                if averaged and len(summaries) > 1:
+                    _require_one_truth(method, moments, certificate)
+                covariance = _covariance(method, summaries, weights, regression, moments)
+        except InputError as error:
+            reason = str(error).rstrip(".")
+    noise = None if covariance is None else covariance.noise_variance
+    r_squared = _known_r_squared(combination, number)
+    if averaged:
+        noise, r_squared = _of_averaged_fit(summaries, regression, number, certificate, METHODS[method].sketched)
+    elif combination.solutions[0].total_sums is None and noise is not None:
+        r_squared = _r_squared(method, summaries, combination, regression, number, noise)
+    return Inference(
+        standard_errors=_restored_errors(covariance, regression, number),
+        degrees_of_freedom=None if covariance is None else covariance.degrees_of_freedom,
+        noise_variance=None if noise is None else noise * _target_unit(regression, number) ** 2,
+        spread_standard_errors=_restored_errors(spread, regression, number),
+        spread_degrees_of_freedom=None if spread is None else spread.degrees_of_freedom,
+        r_squared=r_squared,
+        is_estimated=estimated,
+        reason=reason,
+        noise_variance_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
+        r_squared_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
+    )
+
+
+def _target_unit(regression: Regression, number: int) -> float:
+    coordinates = regression.coordinates
+    return 1.0 if coordinates is None else float(coordinates.unit[coordinates.features + number])
+
+
+def _restored_errors(
+    covariance: CoefficientCovariance | None, regression: Regression, number: int
+) -> FloatArray | None:
+    """Return the standard errors of coefficients of the columns as they are, not as the summaries have them."""
+    if covariance is None or regression.coordinates is None:
+        return None if covariance is None else covariance.standard_errors
+    errors = regression.coordinates.standard_errors(covariance.matrix, number)
+    return errors if np.isfinite(errors).all() else None
+
+
+def _require_one_truth(method: str, moments: FitMoments, certificate: Certificate) -> None:
+    """Refuse errors that are too small by the data: partitions do not share coefficients, or noise is not constant.
+
+    Exact factors do not tell which of the two it is, but either makes the errors wrong.
+    """
+    test = certificate.heterogeneity
+    chance = None if test is None else test.p_value
+    if method == "average":
+        chance = constant_noise_agreement(moments.exact)
+    if chance is not None and chance < LEAST_AGREEMENT:
+        raise InputError(
+            f"fits of partitions differ more than constant noise and shared coefficients allow (p = {chance:.2g}), and "
+            "errors that assume both would be too small: ask for kind='spread', or fit with method='exact'"
+        )
+
+
+def _of_averaged_fit(
+    summaries: Sequence[Summary], regression: Regression, number: int, certificate: Certificate, sketched: bool
+) -> tuple[float | None, float | None]:
+    """Return the residual variance and R² of the averaged fit itself, whose loss the certificate knows."""
+    if certificate.excess_loss is None or certificate.minimal_loss is None:
+        return None, None
+    loss = certificate.minimal_loss + certificate.excess_loss
+    rows, columns = sum(summary.row_count for summary in summaries), len(regression.features)
+    variance = loss / (rows - columns) if rows > columns else None
+    total = _residual_sum(summaries, regression.features[: regression.free_columns], regression.targets[number])
+    if sketched:
+        size = sum(summary.matrix.shape[0] for summary in summaries)
+        total *= size / (size - regression.free_columns)
+    return variance, 1.0 - loss / total if total > 0 else None
+
+
+def exact_rows(combination: Combination, summaries: Sequence[Summary]) -> int:
+    """Return the number of rows behind an exact fit, which may have come without summaries."""
+    known = combination.solutions[0].row_count
+    return summaries[0].row_count if known is None else known
+
+
+def _exact_covariance(combination: Combination, row_count: int, number: int) -> CoefficientCovariance:
+    """`σ̂² G⁻`, with the generalised inverse that belongs to the solution when columns are dependent."""
+    solution = combination.solutions[0]
+    freedom = row_count - solution.rank
+    if freedom <= 0:
+        raise InputError(f"{row_count} rows leave no degrees of freedom after rank {solution.rank}.")
+    variance = float(solution.residual_sums[number]) / freedom
+    if solution.inverse == "unknown":
+        raise InputError("Refinement without a factor computes none; fit with route='factor' to have them.")
+    inverse = solution.inverse_root @ solution.inverse_root.T
+    return CoefficientCovariance(variance * inverse, float(freedom), variance)
+
+
+def _covariance(
+    method: str, summaries: Sequence[Summary], weights: FloatArray, regression: Regression, moments: FitMoments
+) -> CoefficientCovariance:
+    features = regression.features
+    if method == "average":
+        return average_covariance(moments.exact, weights, features)
+    if method == "partition":
+        estimated = regression.averaging == "inverse_variance" and len(weights) > 1
+        return partition_covariance(moments.estimated, sketch_weights(moments.estimated) if estimated else weights)
+    counts = [summary.row_count for summary in summaries]
+    if method == "whole":
+        return whole_covariance(moments.sketches, counts[0], summaries[0].kind)
+    return stacked_covariance(stacked_fit(moments.sketches, counts, summaries[0].kind), features)
+
+
+def _known_r_squared(combination: Combination, number: int) -> float | None:
+    """Return 1 − ℓ/(total sum of squares) of a fit that computed both, else None."""
+    solution = combination.solutions[0]
+    if solution.total_sums is None:
+        return None
+    total = float(solution.total_sums[number])
+    return 1.0 - float(solution.residual_sums[number]) / total if total > 0 else None
+
+
+def _r_squared(
+    method: str,
+    summaries: Sequence[Summary],
+    combination: Combination,
+    regression: Regression,
+    number: int,
+    noise: float,
+) -> float | None:
+    """Return 1 − ℓ/(total sum of squares), both exact or both estimated from the sketches without bias."""
+    features, target, free_columns = regression.features, regression.targets[number], regression.free_columns
+    total = _residual_sum(summaries, features[:free_columns], target)
+    if METHODS[method].sketched:
+        # Sketches of the whole are k looks at the same rows: their mean counts the rows once.
+        looks = len(summaries) if method == "whole" else 1
+        size = sum(summary.matrix.shape[0] for summary in summaries)
+        total *= size / (size - free_columns) / looks
+        rows = sum(summary.row_count for summary in summaries) / looks
+        loss = noise * (rows - len(features))
+    else:
+        loss = float(combination.solutions[0].residual_sums[number])
+    return 1.0 - loss / total if total > 0 else None
+
+
+def _residual_sum(summaries: Sequence[Summary], features: tuple[str, ...], target: str) -> float:
+    """Return the residual sum of squares of the target on these features, from all summaries stacked."""
+    rows = np.vstack([summary.select((*features, target)) for summary in summaries])
+    if not features:
+        return float(rows[:, 0] @ rows[:, 0])
+    return float(solve_least_squares(rows, features).residual_sums[0])

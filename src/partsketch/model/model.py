@@ -1,0 +1,229 @@
+"""The fitted model: coefficients, how they came about, predictions, and a file in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.model.certificate import Certificate
+from partsketch.model.inference import Inference
+from partsketch.model.outlook import Outlook, Settled
+from partsketch.model.record import Record
+from partsketch.sources.base import Source
+from partsketch.sources.encoding import Encoding
+from partsketch.summaries.tasks import INTERCEPT
+
+if TYPE_CHECKING:
+    from partsketch.model.summary_table import FitSummary
+
+FloatArray = NDArray[np.float64]
+
+_NOT_SURVEYED = Settled(Outlook.nothing("the model was not made from summaries"))
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A fitted linear model.
+
+    Attributes
+    ----------
+    feature_names, target_names
+        Column names.
+    coefficients
+        Shape (features, targets).
+    intercept
+        One per target; zeros without an intercept.
+    partition_coefficients, partition_intercepts
+        Of the fits that were averaged: shapes (k, features, targets) and (k, targets); a single one when solved once.
+    record
+        How the model came about.
+    centre, level
+        Features at which predictions are equal to `level`: what other rows are predicted from. A column of time stamps
+        has an intercept that is a difference of huge numbers; around the centre nothing is.
+    encoding
+        One-hot encoding of text columns.
+    survey
+        Finds the outlook; it is asked once, when the outlook is first used, because it costs as much as a small fit.
+    """
+
+    feature_names: tuple[str, ...]
+    target_names: tuple[str, ...]
+    coefficients: FloatArray
+    intercept: FloatArray
+    partition_coefficients: FloatArray
+    partition_intercepts: FloatArray
+    certificates: tuple[Certificate, ...]
+    inferences: tuple[Inference, ...]
+    record: Record
+    centre: FloatArray
+    level: FloatArray
+    encoding: Encoding = field(default_factory=Encoding)
+    survey: Callable[[], Outlook] = field(default=_NOT_SURVEYED)
+
+    @cached_property
+    def outlook(self) -> Outlook:
+        """What other numbers of partitions and sketch sizes would lose, and how unlike the partitions are."""
+        return self.survey()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What survives pickling is the outlook, not the summaries it is made from.
+        state = {name: value for name, value in vars(self).items() if name != "outlook"}
+        return {**state, "survey": Settled(self.outlook)}
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of the only target; with several, see `certificates`."""
+        if len(self.certificates) != 1:
+            raise InputError("The model has several targets: see certificates, one for each.")
+        return self.certificates[0]
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of all estimated columns: the intercept first, if there is one."""
+        return ((INTERCEPT,) if self.record.options["fit_intercept"] else ()) + self.feature_names
+
+    @property
+    def column_coefficients(self) -> FloatArray:
+        """Coefficients of all estimated columns, shape (columns, targets)."""
+        if not self.record.options["fit_intercept"]:
+            return self.coefficients
+        return np.vstack([self.intercept, self.coefficients])
+
+    def inference_table(
+        self, number: int, level: float = 0.95, kind: str = "model"
+    ) -> tuple[FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None]:
+        """Return standard errors, t values, p values, lower and upper ends for target `number`; None if unavailable."""
+        try:
+            errors, freedom = self.inferences[number].errors_of(kind)
+        except InputError:
+            if kind != "model":
+                raise
+            return None, None, None, None, None
+        from scipy.special import stdtr
+
+        centre = self.column_coefficients[:, number]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t_values = centre / errors
+        lower, upper = self._ends(centre, errors, freedom, level)
+        p_values: FloatArray = np.asarray(2 * stdtr(freedom, -np.abs(t_values)), dtype=np.float64)
+        return errors, t_values, p_values, lower, upper
+
+    @staticmethod
+    def _ends(centre: FloatArray, errors: FloatArray, freedom: float, level: float) -> tuple[FloatArray, FloatArray]:
+        # The distributions of scipy.stats take longer to load than many a fit takes.
+        from scipy.special import stdtrit
+
+        if not 0 < level < 1:
+            raise InputError(f"level is {level}: give a number between 0 and 1, such as 0.95.")
+        reach = float(stdtrit(freedom, 0.5 + level / 2)) * errors
+        return centre - reach, centre + reach
+
+    def conf_int(self, level: float = 0.95, kind: str = "model") -> FloatArray:
+        """Return confidence intervals for the true coefficients.
+
+        Parameters
+        ----------
+        level
+            Nominal coverage.
+        kind
+            "model" assumes independent noise of one variance; "spread" uses the spread of the partitions' fits around
+            their average with t quantiles of k − 1 degrees of freedom, and no noise model.
+
+        Returns
+        -------
+        numpy.ndarray
+            Lower and upper ends in the order of `column_names`, shape (columns, 2); (targets, columns, 2) for several
+            targets.
+        """
+        intervals = []
+        for number, inference in enumerate(self.inferences):
+            errors, freedom = inference.errors_of(kind)
+            intervals.append(np.stack(self._ends(self.column_coefficients[:, number], errors, freedom, level), axis=1))
+        return intervals[0] if len(intervals) == 1 else np.stack(intervals)
+
+    def summary(self, level: float = 0.95, kind: str = "model") -> FitSummary:
+        """Return the fit as a table: coefficients, standard errors, t and p values, intervals, and the certificate."""
+        from partsketch.model.summary_table import summarise_model
+
+        return summarise_model(self, level, kind)
+
+    @property
+    def method(self) -> str:
+        """The method of the fit."""
+        return str(self.record.options["method"])
+
+    def predict_blocks(self, source: Source, block_rows: int = 65536) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
+        """Yield row numbers and predictions (rows × targets), block by block."""
+        buffer = np.empty((len(self.feature_names), block_rows))
+        for block in source.read(0, None, block_rows):
+            columns = buffer[:, : len(block)]
+            block.copy_into(columns, 0, len(block))
+            yield block.row_numbers, self.predicted(columns)
+
+    def predicted(self, columns: FloatArray) -> FloatArray:
+        """Return predictions (rows × targets) from features held as columns (features × rows)."""
+        if self.centre.any():
+            columns = columns - self.centre[:, None]
+        return np.asarray(columns.T @ self.coefficients + self.level)
+
+    def predict(self, data: Any, missing: Literal["error", "drop"] = "error") -> FloatArray:
+        """Predict the targets of all rows of an array, data frame, file or glob.
+
+        Parameters
+        ----------
+        data
+            Anything that `partsketch.fit` takes; the target column is not needed.
+        missing
+            "error" refuses missing values; "drop" leaves their rows out.
+
+        Returns
+        -------
+        numpy.ndarray
+            One prediction per row; shape (rows, targets) when the model has several targets.
+        """
+        parts = [values for _, values in self.predict_blocks(self.open_for_prediction(data, missing))]
+        predictions = np.concatenate(parts) if parts else np.empty((0, len(self.target_names)))
+        return predictions[:, 0] if len(self.target_names) == 1 else predictions
+
+    def open_for_prediction(self, data: Any, missing: Literal["error", "drop"] = "error") -> Source:
+        """Open data with the columns, and the encoding of text columns, that this model was fitted with."""
+        from partsketch.sources import open_source
+
+        raw = self.encoding.source_columns(self.feature_names)
+        source = open_source(data, features=raw, missing=missing, encoding=self.encoding)
+        if source.feature_names != self.feature_names:
+            raise InputError(f"The data give the features {source.feature_names}, the model has {self.feature_names}.")
+        return source
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON, whole or not at all."""
+        from partsketch.model.file import save
+
+        save(self, path)
+
+    def report(self, path: str | Path, data: Any = None) -> None:
+        """Write a report of the model: one HTML file that needs nothing else.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        data
+            The rows of the fit, for diagnostics of residuals from a sample of them; None leaves these out.
+        """
+        from partsketch.report.page import write_report
+
+        write_report([self], path, data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as plain data, ready for JSON."""
+        from partsketch.model.file import to_dict
+
+        return to_dict(self)

@@ -1,0 +1,71 @@
+"""Predictions of a model for files, written block by block."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.common.files import atomic_path
+from partsketch.model.model import Model
+
+
+def write_predictions(model: Model, data: Any, output: Path, missing: Literal["error", "drop"] = "error") -> int:
+    """Write a file of predictions, whole or not at all, and return their number.
+
+    Parameters
+    ----------
+    model
+        The fitted model.
+    data
+        Anything that `Model.predict` takes.
+    output
+        File to write; its ending says the format: .parquet, .csv or .feather.
+    missing
+        "error" refuses missing values; "drop" leaves their rows out and adds a column "row" that says which are there.
+    """
+    import pyarrow as pa
+
+    names = ["prediction"] if len(model.target_names) == 1 else [f"prediction_{name}" for name in model.target_names]
+    fields = [pa.field(name, pa.float64()) for name in names]
+    if missing == "drop":
+        fields.insert(0, pa.field("row", pa.int64()))
+    schema = pa.schema(fields)
+    open_writer = _writer_for(output)
+    source = model.open_for_prediction(data, missing)
+    rows = 0
+    with atomic_path(output) as temporary, open_writer(temporary, schema) as writer:
+        for row_numbers, values in model.predict_blocks(source):
+            columns: list[NDArray[Any]] = [values[:, target] for target in range(values.shape[1])]
+            if missing == "drop":
+                columns.insert(0, row_numbers)
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+            rows += len(values)
+    return rows
+
+
+def _writer_for(output: Path) -> Any:
+    """Return what opens a writer of record batches for this file's ending."""
+
+    def parquet(path: Path, schema: Any) -> AbstractContextManager[Any]:
+        import pyarrow.parquet as pq
+
+        return pq.ParquetWriter(path, schema)  # type: ignore[no-any-return]
+
+    def csv(path: Path, schema: Any) -> AbstractContextManager[Any]:
+        import pyarrow.csv
+
+        return pyarrow.csv.CSVWriter(path, schema)  # type: ignore[no-any-return]
+
+    def feather(path: Path, schema: Any) -> AbstractContextManager[Any]:
+        import pyarrow.ipc
+
+        return pyarrow.ipc.new_file(str(path), schema)  # type: ignore[no-any-return]
+
+    writers = {".parquet": parquet, ".csv": csv, ".feather": feather}
+    if output.suffix.lower() not in writers:
+        raise InputError(f"Cannot write {output}: its ending says no known format; use .parquet, .csv or .feather.")
+    return writers[output.suffix.lower()]

@@ -1,0 +1,91 @@
+"""Sentences about a fit, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.linalg.solve import Alias, Solution
+from partsketch.sources.base import PartitionLeftOut
+from partsketch.summaries.tasks import INTERCEPT
+
+if TYPE_CHECKING:
+    from partsketch.model.certificate import Certificate
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Join names with commas, the tail counted when there are many."""
+    shown = [("the intercept" if name == INTERCEPT else repr(name)) for name in names[:most]]
+    if len(names) > most:
+        return ", ".join(shown) + f" and {len(names) - most} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+
+
+def size_warnings(size: int, columns: int) -> list[str]:
+    """Warn of sketch sizes at which the loss has infinite variance."""
+    if size > columns + 3:
+        return []
+    return [
+        f"sketch_size={size} is at most {columns} columns + 3: the loss of such a fit has infinite variance, single "
+        f"fits can be arbitrarily far off; use at least {columns + 4}."
+    ]
+
+
+def _alias_sentence(alias: Alias) -> str:
+    if not alias.others:
+        return f"Column {alias.column!r} is zero in every row; its coefficient is set to 0."
+    return (
+        f"Column {alias.column!r} is aliased with {listed(alias.others)}: it adds nothing to what they say, "
+        "and the solution of least norm was taken, in units of the columns' spreads."
+    )
+
+
+def alias_warnings(solutions: Sequence[Solution], columns: int) -> list[str]:
+    """Name dependent columns: each one when there is a single fit, a summary over partitions otherwise."""
+    if len(solutions) == 1:
+        return [_alias_sentence(alias) for alias in solutions[0].aliased]
+    singular = [solution for solution in solutions if solution.rank < columns]
+    if not singular:
+        return []
+    ranks = sorted(solution.rank for solution in singular)
+    spread = f"{ranks[0]}" if ranks[0] == ranks[-1] else f"{ranks[0]} to {ranks[-1]}"
+    dependent = list(dict.fromkeys(alias.column for solution in singular for alias in solution.aliased))
+    return [
+        f"{len(singular)} of {len(solutions)} fits have dependent columns (rank {spread} of {columns}): "
+        f"{listed(dependent)}; the solution of least norm was taken in each."
+    ]
+
+
+def left_out_warnings(left_out: Sequence[PartitionLeftOut], kept: int, most: int = 3) -> list[str]:
+    """Name the partitions that a model does not know, and say why."""
+    if not left_out:
+        return []
+    named = "; ".join(f"{part.name!r} ({part.reason.rstrip('.')})" for part in left_out[:most])
+    more = f"; and {len(left_out) - most} more, which the record names" if len(left_out) > most else ""
+    verb = "was" if len(left_out) == 1 else "were"
+    return [
+        f"{len(left_out)} of {len(left_out) + kept} partitions {verb} left out: {named}{more}. The model, its "
+        "certificate and its intervals are of the others alone."
+    ]
+
+
+def unknown_loss_warnings(certificates: Sequence[Certificate], penalty: float) -> list[str]:
+    """Say why it is not known what a fit loses; a ridge fit is meant to lose."""
+    if penalty > 0:
+        return []
+    reasons = [certificate.reason for certificate in certificates if certificate.kind == "unavailable"]
+    return [
+        f"What the fit loses against exact least squares is unknown: {reason}." for reason in dict.fromkeys(reasons)
+    ]
+
+
+def constant_target_warnings(target_range: NDArray[np.float64], names: Sequence[str]) -> list[str]:
+    """Say which targets have one value only."""
+    return [
+        f"Target {name!r} is constant ({low:g} in every row): there is nothing to explain."
+        for name, low, high in zip(names, target_range[0], target_range[1], strict=True)
+        if low == high
+    ]

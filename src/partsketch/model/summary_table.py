@@ -1,0 +1,184 @@
+"""The summary of a fit in the layout that users of statsmodels and R know."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from partsketch.common.errors import InputError
+from partsketch.model.inference import THIS_FIT
+from partsketch.model.methods import METHODS
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+    from partsketch.model.model import Model
+
+_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class CoefficientRow:
+    """One line of the table; values are None where nothing can be said."""
+
+    target: str
+    name: str
+    coefficient: float
+    standard_error: float | None
+    t_value: float | None
+    p_value: float | None
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class FitSummary:
+    """A fit as a table: print it, or take `to_dict` or `to_frame` for code.
+
+    Attributes
+    ----------
+    facts
+        Per target, pairs of name and value for the head of the table.
+    rows
+        One per coefficient.
+    notes
+        Certificate, warnings, and what the intervals assume, a sentence each.
+    level
+        Confidence level of the intervals.
+    """
+
+    facts: dict[str, tuple[tuple[str, str], ...]]
+    rows: tuple[CoefficientRow, ...]
+    notes: tuple[str, ...]
+    level: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "facts": {target: dict(pairs) for target, pairs in self.facts.items()},
+            "coefficients": [dict(vars(row)) for row in self.rows],
+            "notes": list(self.notes),
+            "level": self.level,
+        }
+
+    def to_frame(self) -> Any:
+        """Return the coefficients as a pandas data frame, indexed by name (by target and name for several targets)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise InputError("to_frame needs pandas: install it, or use to_dict.") from error
+        frame = pd.DataFrame([vars(row) for row in self.rows])
+        if len(self.facts) == 1:
+            return frame.drop(columns="target").set_index("name")
+        return frame.set_index(["target", "name"])
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.table import Table
+
+        for target, facts in self.facts.items():
+            head = Table.grid(padding=(0, 2), expand=False)
+            half = (len(facts) + 1) // 2
+            for left, right in zip(facts[:half], [*facts[half:], ("", "")], strict=False):
+                head.add_row(f"{left[0]}:" if left[0] else "", left[1], f"{right[0]}:" if right[0] else "", right[1])
+            yield f"Least squares: {target}"
+            yield head
+            yield self._coefficients(target)
+        for note in self.notes:
+            yield f"· {note}"
+
+    def _coefficients(self, target: str) -> Any:
+        from rich import box
+        from rich.table import Table
+
+        table = Table(box=box.SIMPLE_HEAD)
+        table.add_column("")
+        tail = (1 - self.level) / 2
+        for heading in ("coef", "std err", "t", "P>|t|", f"[{tail:.4g}", f"{1 - tail:.4g}]"):
+            table.add_column(heading, justify="right")
+        for row in self.rows:
+            if row.target == target:
+                p_value = "" if row.p_value is None else f"{row.p_value:.3f}"
+                t_value = "" if row.t_value is None else f"{row.t_value:.3f}"
+                numbers = [_number(value) for value in (row.coefficient, row.standard_error, row.lower, row.upper)]
+                table.add_row(row.name, *numbers[:2], t_value, p_value, *numbers[2:])
+        return table
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        text = io.StringIO()
+        Console(file=text, width=_WIDTH, no_color=True, highlight=False, markup=False).print(self)
+        return text.getvalue().rstrip("\n")
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.5g}"
+
+
+def summarise_model(model: Model, level: float, kind: str) -> FitSummary:
+    """Make the summary of a model with intervals of this level and kind ("model" or "spread")."""
+    rows: list[CoefficientRow] = []
+    for number, target in enumerate(model.target_names):
+        table = model.inference_table(number, level, kind)
+        for position, name in enumerate(model.column_names):
+            values = [None if column is None else float(column[position]) for column in table]
+            rows.append(CoefficientRow(target, name, float(model.column_coefficients[position, number]), *values))
+    facts = {target: _facts(model, number) for number, target in enumerate(model.target_names)}
+    return FitSummary(facts, tuple(rows), _notes(model, kind), level)
+
+
+def _facts(model: Model, number: int) -> tuple[tuple[str, str], ...]:
+    record, method = model.record, METHODS[model.method]
+    certificate, inference = model.certificates[number], model.inferences[number]
+    facts = [("Method", model.method), ("No. Observations", f"{record.row_count:,}")]
+    if method.by_partition:
+        facts.append(("Partitions (k)", str(len(record.partitions))))
+    elif method.sketched:
+        facts.append(("Sketches (k)", str(len(record.partitions))))
+    if record.sketch_size is not None:
+        facts.append(("Sketch rows (m)", str(record.sketch_size)))
+    facts.append(("Rank", f"{record.rank} of {len(model.column_names)}"))
+    if record.condition is not None:
+        facts.append(("Cond. No.", f"{record.condition:.3g}"))
+    if inference.degrees_of_freedom is not None:
+        facts.append(("Df", f"{inference.degrees_of_freedom:,.0f}"))
+    if inference.noise_variance is not None:
+        of = provenance(inference.noise_variance_of, inference.is_estimated)
+        facts.append(("Residual std err", f"{np.sqrt(inference.noise_variance):.5g}{of}"))
+    if inference.r_squared is not None:
+        of = provenance(inference.r_squared_of, inference.is_estimated)
+        facts.append(("R-squared", f"{inference.r_squared:.4f}{of}"))
+    if certificate.relative_excess_loss is not None:
+        qualifier = "" if certificate.kind == "exact" else f" ({certificate.kind})"
+        facts.append(("Excess loss", f"{certificate.relative_excess_loss:.3g} of the minimum{qualifier}"))
+    return tuple(facts)
+
+
+def provenance(of: str, estimated: bool) -> str:
+    """Return in brackets which fit a number is of, unless it is this one, and whether it is estimated."""
+    words = [*([] if of == THIS_FIT else [f"of {of}"]), *(["estimated"] if estimated else [])]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _notes(model: Model, kind: str) -> tuple[str, ...]:
+    notes = [
+        certificate.sentence if len(model.target_names) == 1 else f"{target}: {certificate.sentence}"
+        for target, certificate in zip(model.target_names, model.certificates, strict=True)
+    ]
+    if kind == "spread":
+        notes.append("Standard errors from the spread of the partitions' fits, without a noise model.")
+    else:
+        missing = [inference.reason for inference in model.inferences if inference.standard_errors is None]
+        notes += [f"No standard errors: {reason}." for reason in dict.fromkeys(missing)]
+    return (*notes, *model.record.warnings)

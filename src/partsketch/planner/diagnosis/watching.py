@@ -1,0 +1,222 @@
+"""A source that watches its rows go by: influential rows, and random partitions beside the real ones, in one pass.
+
+A row is kept while its leverage among the rows of its partition seen so far is at least a threshold τ. Leverage only
+falls as rows are added, so every row whose leverage in its whole partition is at least τ is kept to the end, whatever
+the order, the blocks and the threads; and leverages sum to the rank, so at most d/τ rows are kept per partition.
+
+Rows that are let go are added to a factor. What a partition is without some of the kept rows is then the factor of
+those let go and the other kept ones: nothing is ever subtracted, so no digit is lost however much a row outweighs the
+rest.
+Beside a column of ones, columns are measured from values in their middle, for the same reason.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.linalg.blas import triangular_factor
+from partsketch.sketches.base import Accumulator, Columns, SketchSpecification, Stream, get_sketch
+from partsketch.sources.base import Block, Source
+from partsketch.summaries.partitions import Partitioning
+from partsketch.theory.moments import PartitionMoments
+
+FloatArray = NDArray[np.float64]
+
+#: Leverage in its own partition from which a row is named: ten rows may share a direction.
+LEVERAGE = 0.1
+
+#: Rows from which the middle of a column is taken.
+_LOOKED_AT = 256
+
+
+@dataclass
+class Influential:
+    """The rows of one partition that may be influential, and all others.
+
+    Attributes
+    ----------
+    rest
+        Triangular factor of the rows that were let go.
+    rows, numbers
+        The rows that are kept, and their numbers.
+    """
+
+    rest: FloatArray
+    rows: FloatArray
+    numbers: NDArray[np.int64]
+
+    @classmethod
+    def nothing(cls, width: int) -> Influential:
+        """Return what is known before the first row."""
+        return cls(np.zeros((width, width)), np.empty((0, width)), np.empty(0, dtype=np.int64))
+
+    def add(self, rows: FloatArray, numbers: NDArray[np.int64], rest: FloatArray | None = None) -> None:
+        """Take more rows, and the factor of rows that were let go with them; let go of those that cannot matter."""
+        factor = triangular_factor(rows) if len(rows) else rows
+        others = self.rest if rest is None else triangular_factor(self.rest, rest)
+        kept = _leverage(triangular_factor(others, self.rows, factor), np.vstack([self.rows, rows])) >= LEVERAGE
+        old, new = kept[: len(self.rows)], kept[len(self.rows) :]
+        # Mostly no new row is kept, and the factor of all of them is there already.
+        self.rest = triangular_factor(others, self.rows[~old], rows[~new] if new.any() else factor)
+        self.rows = np.vstack([self.rows[old], rows[new]])
+        self.numbers = np.concatenate([self.numbers[old], numbers[new]])
+
+    def moved(self, shift: FloatArray) -> Influential:
+        """Return the same rows with `shift` times the column of ones, the first, added to the columns."""
+        return Influential(
+            self.rest + np.outer(self.rest[:, 0], shift), self.rows + np.outer(self.rows[:, 0], shift), self.numbers
+        )
+
+    def moments(self, row_count: int, without: Collection[int] = ()) -> PartitionMoments:
+        """Return the moments of the features of all `row_count` rows but those with some numbers; targets are zero."""
+        left = ~np.isin(self.numbers, list(without))
+        factor = triangular_factor(self.rest, self.rows[left])
+        return PartitionMoments(
+            np.column_stack([factor, np.zeros(len(factor))]), row_count - int(np.count_nonzero(~left))
+        )
+
+
+def _leverage(factor: FloatArray, rows: FloatArray) -> FloatArray:
+    moments = PartitionMoments(np.column_stack([factor, np.zeros(len(factor))]), max(1, len(factor)))
+    return np.asarray(np.sum((rows @ moments.inverse_root) ** 2, axis=1))
+
+
+@dataclass
+class _Watch:
+    """What one worker has seen of one run of rows."""
+
+    source: Source
+    partitioning: Partitioning
+    shuffled: Partitioning | None
+    fit_intercept: bool
+    centre: FloatArray | None = None
+    influential: dict[int, Influential] = field(default_factory=dict)
+    accumulators: dict[int, Accumulator] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict)
+
+    def see(self, block: Block) -> None:
+        first, targets = int(self.fit_intercept), len(self.source.target_names)
+        width = first + len(self.source.feature_names) + targets
+        columns = np.ones((width, len(block)))
+        block.copy_into(columns[first:], 0, len(block))
+        if not np.isfinite(columns).all():
+            return  # the sketch refuses the block, and says where
+        if self.centre is None:
+            self.centre = _middle(columns, self.fit_intercept)
+        columns -= self.centre[:, None]
+        if block.weights is not None:
+            columns *= np.sqrt(block.weights)
+        for partition, here in _split(_assign(self.partitioning, block)):
+            seen = self.influential.setdefault(partition, Influential.nothing(width - targets))
+            seen.add(np.ascontiguousarray(columns[: width - targets, here].T), block.row_numbers[here])
+        if self.shuffled is not None:
+            for partition, here in _split(self.shuffled.assign(block)):
+                if partition not in self.accumulators:
+                    sketch = get_sketch("triangular")
+                    self.accumulators[partition] = sketch.accumulator(
+                        SketchSpecification("triangular"), Stream(partition), Columns(width - targets, targets, False)
+                    )
+                self.accumulators[partition].add(np.ascontiguousarray(columns[:, here]), block.row_numbers[here])
+                self.counts[partition] = self.counts.get(partition, 0) + len(here)
+
+
+def _middle(columns: FloatArray, fit_intercept: bool) -> FloatArray:
+    """Return a value in the middle of each column; zero where nothing may be taken off: of ones, or without them."""
+    centre = np.median(columns[:, :_LOOKED_AT], axis=1)
+    centre[: int(fit_intercept)] = 0.0
+    return centre if fit_intercept else np.zeros(len(columns))
+
+
+def _assign(partitioning: Partitioning, block: Block) -> NDArray[np.int64]:
+    if partitioning.bounds is None:
+        return partitioning.assign(block)
+    bounds = np.asarray(partitioning.bounds, dtype=np.int64)
+    found = np.searchsorted(bounds, block.row_numbers, side="right") - 1
+    return np.where(block.row_numbers < bounds[-1], found, -1)
+
+
+def _split(partitions: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Yield each partition present with the positions of its rows; rows outside all partitions are left out."""
+    order = np.argsort(partitions, kind="stable")
+    present, starts = np.unique(partitions[order], return_index=True)
+    for partition, positions in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
+        if partition >= 0:
+            yield partition, positions
+
+
+class WatchedSource:
+    """A source that passes blocks on as they are, having looked at them; only for workers of this process.
+
+    What it has seen depends, in the last bits, on where reading begins: so each task is read by itself.
+    """
+
+    one_by_one = True
+
+    def __init__(
+        self, source: Source, partitioning: Partitioning, shuffled: Partitioning | None, fit_intercept: bool
+    ) -> None:
+        self._source = source
+        self._partitioning, self._shuffled, self._fit_intercept = partitioning, shuffled, fit_intercept
+        self._lock = threading.Lock()
+        self._waiting: dict[int, tuple[int | None, _Watch]] = {}
+        self._position: int | None = 0
+        self.influential: dict[int, Influential] = {}
+        self.centre: FloatArray | None = None
+        self._shuffled_sums: dict[int, FloatArray] = {}
+        self.shuffled_counts: dict[int, int] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        # Without this exception the sketch would read behind the watcher's back, through the source's own method.
+        if name.startswith("_") or name == "leaving_finiteness":
+            raise AttributeError(name)
+        return getattr(self._source, name)
+
+    def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[Block]:
+        """Yield the blocks of the source."""
+        watch = _Watch(self._source, self._partitioning, self._shuffled, self._fit_intercept)
+        for block in self._source.read(start, stop, block_rows):
+            watch.see(block)
+            yield block
+        with self._lock:
+            self._waiting[start] = (stop, watch)
+            # Runs are taken in the order of their rows, so that the same bits come of any number of threads.
+            while self._position is not None and self._position in self._waiting:
+                self._position, ready = self._waiting.pop(self._position)
+                self._take(ready)
+
+    def shuffled_factors(self) -> dict[int, FloatArray]:
+        """Return the factors of the random partitions, features and targets, around the centre."""
+        sketch, kind = get_sketch("triangular"), SketchSpecification("triangular")
+        return {
+            partition: sketch.conclude(kind, sums, self.shuffled_counts[partition])
+            for partition, sums in sorted(self._shuffled_sums.items())
+        }
+
+    def _take(self, watch: _Watch) -> None:
+        if self.centre is None:
+            self.centre = watch.centre
+        for partition, seen in watch.influential.items():
+            assert watch.centre is not None
+            assert self.centre is not None
+            here = seen.moved((watch.centre - self.centre)[: seen.rows.shape[1]])
+            if partition in self.influential:
+                self.influential[partition].add(here.rows, here.numbers, here.rest)
+            else:
+                self.influential[partition] = here
+        sketch = get_sketch("triangular")
+        for partition, accumulator in watch.accumulators.items():
+            assert watch.centre is not None
+            assert self.centre is not None
+            sums = accumulator.finish()
+            if self._fit_intercept:
+                sums = sketch.moved(sums, watch.centre - self.centre)
+            if partition in self._shuffled_sums:
+                sums = sketch.merge(self._shuffled_sums[partition], sums)
+            self._shuffled_sums[partition] = sums
+            self.shuffled_counts[partition] = self.shuffled_counts.get(partition, 0) + watch.counts[partition]

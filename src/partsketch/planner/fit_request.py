@@ -1,0 +1,18 @@
+"""A fit as it was asked for, the same from every front: a method that was left open is chosen first."""
+
+from __future__ import annotations
+
+from partsketch.engines.base import Engine
+from partsketch.fitting.fit import Fit, fit_source
+from partsketch.fitting.options import AUTO, FitOptions
+from partsketch.sources.base import Source
+
+
+def fit_as_asked(source: Source, options: FitOptions, engine: Engine) -> Fit:
+    """Fit a model to the rows of a source; with method="auto" the plan says which."""
+    if options.method != AUTO:
+        return fit_source(source, options, engine)
+    from partsketch.planner.auto import choose_options
+
+    options, chosen = choose_options(source, options, engine.name)
+    return fit_source(source, options, engine, chosen)

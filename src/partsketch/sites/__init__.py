@@ -1,0 +1,1 @@
+"""Files that travel: sketch at a site, check that files agree, combine them."""

@@ -1,0 +1,130 @@
+"""Whether sketch files may be combined: the same columns in the same order, kind and size, and no rows twice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from partsketch.common.errors import InputError
+from partsketch.sketches.base import get_sketch
+from partsketch.sources.roles import listed
+from partsketch.summaries.provenance import Part
+from partsketch.summaries.summary import Summary
+
+Named = tuple[str, Summary]
+
+#: Sizes of columns and weights at which the variance of a certificate, a fourth power, neither overflows nor vanishes.
+_LARGEST, _SMALLEST = 1e50, 1e-50
+#: How many times larger a column may be in one file than in another.
+_LARGEST_RATIO = 1e15
+
+
+def check_agreement(named: Sequence[Named]) -> None:
+    """Refuse summaries that cannot be combined, in one sentence that names the files."""
+    if not named:
+        raise InputError("There is nothing to combine: name at least one sketch file.")
+    (name, first), others = named[0], named[1:]
+    for other_name, other in others:
+        pair = f"{name} and {other_name}"
+        if other.kind != first.kind:
+            raise InputError(f"{pair} hold different sketches ({first.kind}, {other.kind}): make all of one kind.")
+        if other.columns != first.columns:
+            raise InputError(f"{pair} {_column_difference(name, first, other_name, other)}")
+        if other.about.encoding != first.about.encoding:
+            raise InputError(f"{pair} encode text columns differently: give all sites the same levels (--levels).")
+        rows = first.matrix.shape[0], other.matrix.shape[0]
+        if get_sketch(first.kind).is_random and rows[0] != rows[1]:
+            raise InputError(
+                f"{pair} have different numbers of sketch rows ({rows[0]}, {rows[1]}): make all with the same sketch "
+                "size (--sketch-size)."
+            )
+        if other.about.weighted != first.about.weighted:
+            raise InputError(f"Of {pair} only one has sample weights: give all sites weights, or none.")
+    _check_magnitudes(named)
+    _check_rows(named)
+    _check_numbers(named)
+
+
+def _check_magnitudes(named: Sequence[Named]) -> None:
+    for name, summary in named:
+        if summary.row_count < 1:
+            raise InputError(f"{name} stands for no rows: leave it out.")
+        if not _SMALLEST <= summary.weight_sum <= _LARGEST:
+            raise InputError(
+                f"{name} has a sum of weights of {summary.weight_sum:g}: it must be positive and not extreme."
+            )
+    sizes = np.stack([np.abs(summary.matrix).max(axis=0) for _, summary in named])
+    for column, of_files in zip(named[0][1].columns, sizes.T, strict=True):
+        present = np.flatnonzero(of_files)
+        if present.size == 0:
+            continue
+        low, high = present[np.argmin(of_files[present])], present[np.argmax(of_files[present])]
+        for number in (low, high):
+            if not _SMALLEST <= of_files[number] <= _LARGEST:
+                raise InputError(
+                    f"Column {column!r} of {named[number][0]} has numbers of size {of_files[number]:.3g}, whose powers "
+                    "get lost: multiply it by a constant at all sites."
+                )
+        if of_files[high] > _LARGEST_RATIO * of_files[low]:
+            raise InputError(
+                f"Column {column!r} has numbers of size {of_files[high]:.3g} in {named[high][0]}, but "
+                f"{of_files[low]:.3g} in {named[low][0]}: give it the same unit at all sites."
+            )
+
+
+def _column_difference(name: str, first: Summary, other_name: str, other: Summary) -> str:
+    levels, other_levels = dict(first.about.encoding.levels), dict(other.about.encoding.levels)
+    for column in levels:
+        if column in other_levels and levels[column] != other_levels[column]:
+            only = [f"{level!r} in {name} only" for level in levels[column] if level not in other_levels[column]]
+            only += [f"{level!r} in {other_name} only" for level in other_levels[column] if level not in levels[column]]
+            detail = "; ".join(only[:4]) + (f"; {len(only) - 4} more" if len(only) > 4 else "")
+            return (
+                f"found different levels of column '{column}' ({detail or 'their order differs'}): give all sites the "
+                "same levels (--levels)."
+            )
+    mine = [column for column in first.columns if column not in other.columns]
+    theirs = [column for column in other.columns if column not in first.columns]
+    if not mine and not theirs:
+        return "have the same columns in different orders: give all sites the same features in the same order."
+    parts = [f"{listed(only[:5])} in {where} only" for only, where in ((mine, name), (theirs, other_name)) if only]
+    return f"have different columns ({'; '.join(parts)}): give all sites the same features and targets."
+
+
+def _check_rows(named: Sequence[Named]) -> None:
+    by_origin: dict[tuple[str, str], list[tuple[str, Part]]] = defaultdict(list)
+    for name, summary in named:
+        for part in summary.parts:
+            same_origin = by_origin[part.origin, part.label]
+            for other_name, other in same_origin:
+                if part.overlaps(other):
+                    label = f", label {part.label!r}," if part.label else ""
+                    raise InputError(
+                        f"Site {part.origin!r}{label} is in twice ({other_name}, {name}): leave one file out, or, if "
+                        "they hold different rows, make them with different labels (--label)."
+                    )
+            same_origin.append((name, part))
+
+
+def _check_numbers(named: Sequence[Named]) -> None:
+    """Refuse sketches that are not independent, and copies of one sketch under several names."""
+    random = get_sketch(named[0][1].kind).is_random
+    streams: dict[tuple[int, int], int] = {}
+    matrices: dict[bytes, int] = {}
+    for number, (name, summary) in enumerate(named):
+        digest = hashlib.sha256(summary.matrix.tobytes()).digest()
+        twin = matrices.setdefault(digest, number)
+        if twin != number and summary.matrix.any():
+            raise InputError(f"{named[twin][0]} and {name} hold the same numbers under different names: leave one out.")
+        for part in summary.parts if random else ():
+            if part.seed is None:
+                continue
+            other = streams.setdefault((part.seed, part.stream), number)
+            if other != number:
+                raise InputError(
+                    f"{named[other][0]} and {name} use the same random numbers and are not independent: make one again "
+                    "with another seed or site name."
+                )

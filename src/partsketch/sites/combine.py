@@ -1,0 +1,250 @@
+"""From sketch files to a model, without the rows: `partsketch.combine`."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.blas import one_thread_each
+from partsketch.fitting.fit import Fit
+from partsketch.fitting.options import FitOptions
+from partsketch.model.build import Circumstances, build_model
+from partsketch.model.certificate import Certificate
+from partsketch.model.combine import Regression, combine_summaries, restored
+from partsketch.model.coordinates import standardise
+from partsketch.model.methods import METHODS
+from partsketch.sites.agreement import Named, check_agreement
+from partsketch.sketches.base import get_sketch
+from partsketch.sources.encoding import Encoding
+from partsketch.summaries.summary import Summary, common_centre, joined_rows
+from partsketch.summaries.tasks import INTERCEPT
+
+
+def read_summaries(files: Any) -> list[Named]:
+    """Read files, globs and summaries at hand, each with a name for messages; sorted, so that order cannot matter."""
+    entries = [files] if isinstance(files, str | os.PathLike | Summary) else list(files)
+    named: list[Named] = []
+    for entry in entries:
+        if isinstance(entry, Summary):
+            named.append((f"the sketch of {entry.parts[0].name!r}", entry))
+        elif isinstance(entry, str | os.PathLike):
+            path = os.fspath(entry)
+            found = sorted(glob.glob(path)) if glob.has_magic(path) and not os.path.exists(path) else [path]
+            if not found:
+                raise InputError(f"No file matches {path}.")
+            named += [(name, Summary.load(Path(name))) for name in found]
+        else:
+            raise InputError(f"Cannot combine {type(entry).__name__}: pass paths of sketch files, or summaries.")
+    return sorted(named, key=_place)
+
+
+def _place(entry: Named) -> tuple[str, str, int, int]:
+    part = entry[1].parts[0]
+    return part.origin, part.label, part.stream, part.start or 0
+
+
+def combine_files(
+    named: Sequence[Named],
+    target: str | Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+    method: str | None = None,
+    fit_intercept: bool | None = None,
+    averaging: str = "equal",
+    alpha: float = 0.0,
+) -> Fit:
+    """Make a model from summaries that are at hand."""
+    check_agreement(named)
+    summaries = [summary for _, summary in named]
+    first = summaries[0]
+    random = get_sketch(first.kind).is_random
+    method = method or ("stack" if random else "exact")
+    _check_method(method, first.kind, random)
+    regression = _regression(first, target, features, fit_intercept, averaging, alpha)
+    # The options of a fit know what goes together.
+    FitOptions(
+        method=method, n_partitions=len(named), partition_by="order", remainder="spread", seed=0, averaging=averaging,
+        sketch=first.kind if random else "gaussian", sketch_size=None, fit_intercept=True, alpha=alpha,
+    )  # fmt: skip
+    _check_sizes(named, regression, random)
+    names = tuple(summary.parts[0].name if len(summary.parts) == 1 else name for name, summary in named)
+    try:
+        with one_thread_each(), np.errstate(divide="raise", over="raise", invalid="raise"):
+            if method == "exact":
+                summaries, names = [reduce(Summary.stack, summaries)], ("all",)
+            coordinates, standard = standardise(
+                summaries, regression.features, regression.targets, regression.free_columns
+            )
+            regression = replace(regression, coordinates=coordinates)
+            combination = combine_summaries(METHODS[method], standard, regression)
+            circumstances = _circumstances(named, method, regression, names)
+            model = build_model(method, standard, combination, regression, circumstances)
+    except (ArithmeticError, np.linalg.LinAlgError) as error:
+        # Anybody can write a valid file of numbers that no rows would give.
+        raise InputError(f"The numbers in the files give no regression ({error}): look at each file alone.") from error
+    multiple = max(summary.about.rounded_to for summary in summaries)
+    if multiple > 1:
+        certificates = tuple(_with_rounded_rows(certificate, multiple) for certificate in model.certificates)
+        model = replace(model, certificates=certificates)
+    return Fit(model, tuple(summaries), restored(combination, regression))
+
+
+def _check_method(method: str, kind: str, random: bool) -> None:
+    possible = ("stack", "partition") if random else ("exact", "average")
+    if method not in possible:
+        raise InputError(
+            f"method is {method!r}: from {kind} summaries choose {possible[0]!r} or {possible[1]!r}"
+            + (" (exact methods need files made with --sketch triangular)." if random else ".")
+        )
+
+
+def _regression(
+    summary: Summary,
+    target: str | Sequence[str] | None,
+    features: Sequence[str] | None,
+    fit_intercept: bool | None,
+    averaging: str,
+    alpha: float,
+) -> Regression:
+    targets = summary.about.targets if target is None else (target,) if isinstance(target, str) else tuple(target)
+    if not targets:
+        raise InputError(f"Name a target (--target): one of {_shown(summary.columns)}.")
+    if features is None:
+        chosen = [name for name in summary.columns if name not in (INTERCEPT, *targets, *summary.about.targets)]
+    else:
+        chosen = _expanded([features] if isinstance(features, str) else features, summary.about.encoding)
+    for name in (*targets, *chosen):
+        if name not in summary.columns or name == INTERCEPT:
+            raise InputError(f"The files have no column {name!r}: choose among {_shown(summary.columns)}.")
+        if name in targets and name in chosen:
+            raise InputError(f"Column {name!r} is both the target and a feature: remove it from the features.")
+    repeated = [name for names in (targets, chosen) for i, name in enumerate(names) if name in names[:i]]
+    if repeated:
+        raise InputError(f"Column {repeated[0]!r} is named twice: name it once.")
+    has_ones = INTERCEPT in summary.columns
+    if fit_intercept and not has_ones:
+        raise InputError("The files were made without an intercept: make them again, or combine without one.")
+    with_ones = has_ones if fit_intercept is None else fit_intercept
+    columns = ((INTERCEPT,) if with_ones else ()) + tuple(chosen)
+    if not columns:
+        raise InputError("There is nothing to fit: no features and no intercept.")
+    return Regression(columns, targets, int(with_ones), float(alpha), averaging)
+
+
+def _shown(columns: Iterable[str]) -> str:
+    names = [repr(name) for name in columns if name != INTERCEPT]
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+
+
+def _expanded(features: Sequence[str], encoding: Encoding) -> list[str]:
+    """Replace encoded columns by their indicators."""
+    names: list[str] = []
+    for name in features:
+        names += encoding.indicator_names(name) if name in encoding.columns else [name]
+    return names
+
+
+def _check_sizes(named: Sequence[Named], regression: Regression, random: bool) -> None:
+    columns, size = len(regression.features), named[0][1].matrix.shape[0]
+    if not random or regression.penalty > 0:
+        return
+    if size <= columns + 1:
+        raise InputError(
+            f"The files hold sketches of {size} rows: {columns} columns to estimate (intercept included) need at least "
+            f"{columns + 2}; choose fewer features (--features), or make larger sketches (--sketch-size)."
+        )
+    for name, summary in named:
+        if summary.row_count < columns + 2:
+            raise InputError(
+                f"{name} stands for {summary.row_count} rows: {columns} columns to estimate need at least "
+                f"{columns + 2} rows in every file; leave it out, or choose fewer features (--features)."
+            )
+
+
+def _circumstances(
+    named: Sequence[Named], method: str, regression: Regression, names: tuple[str, ...]
+) -> Circumstances:
+    summaries = [summary for _, summary in named]
+    first, count = summaries[0], len(named)
+    used = first.about.encoding
+    encoding = Encoding(
+        tuple(pair for pair in used.levels if set(used.indicator_names(pair[0])) & set(regression.features)),
+        used.drop_first,
+    )
+    warnings = _constant_targets(summaries, regression)
+    rounded = [name for name, summary in named if summary.about.rounded_to > 1]
+    if rounded:
+        warnings.append(
+            f"The row counts of {len(rounded)} of {count} files are rounded: certificate, noise variance and intervals "
+            "are approximate."
+        )
+    return Circumstances(
+        options={
+            "method": method,
+            "fit_intercept": INTERCEPT in regression.features,
+            "averaging": regression.averaging,
+            "alpha": regression.penalty,
+            "sketch": first.kind,
+            "files": [describe(name, summary) for name, summary in named],
+        },
+        seed=None,
+        names=names,
+        row_count=sum(summary.row_count for summary in summaries),
+        weight_sum=sum(summary.weight_sum for summary in summaries),
+        rows_dropped=sum(summary.about.rows_dropped or 0 for summary in summaries),
+        rows_left_out=0,
+        reasons={
+            "method": f"method={method!r}: {METHODS[method].description}",
+            "rows": "the model was made from sketch files alone; no rows were read",
+        },
+        warnings=tuple(warnings),
+        data=f"{count} sketch file{'' if count == 1 else 's'}",
+        encoding=encoding,
+    )
+
+
+def describe(name: str, summary: Summary) -> dict[str, Any]:
+    """Return what a file tells of itself, as plain data."""
+    return {
+        "file": name,
+        "sites": [part.name for part in summary.parts],
+        "sketch": summary.kind,
+        "sketch_rows": int(summary.matrix.shape[0]),
+        "rows": summary.row_count,
+        "rounded_to": summary.about.rounded_to,
+        "private": summary.about.private,
+    }
+
+
+def _constant_targets(summaries: Sequence[Summary], regression: Regression) -> list[str]:
+    """Say which targets have one value only: they are a multiple of the column of ones, in every sketch."""
+    if INTERCEPT not in summaries[0].columns:
+        return []
+    sentences = []
+    for target in regression.targets:
+        place = summaries[0].columns.index(target)
+        centre = common_centre(summaries)
+        ones, values = joined_rows(centre, *summaries).high[:, [summaries[0].columns.index(INTERCEPT), place]].T
+        level = float(ones @ values) / float(ones @ ones) if ones.any() else 0.0
+        rest = np.linalg.norm(values - level * ones)
+        level += float(centre[place])
+        # Both columns were summed in the same order: what is left of a constant is rounding.
+        if rest <= 1e-13 * np.linalg.norm(ones) * abs(level):
+            sentences.append(f"Target {target!r} is constant ({level:g} in every row): there is nothing to explain.")
+    return sentences
+
+
+def _with_rounded_rows(certificate: Certificate, multiple: int) -> Certificate:
+    if certificate.kind not in ("estimated", "approximate"):
+        return certificate
+    reason = f"row counts are rounded to multiples of {multiple}, otherwise: {certificate.reason}"
+    sentence = re.sub("expected to lose (?!about )", "expected to lose about ", certificate.sentence, count=1)
+    return replace(certificate, kind="approximate", reason=reason, sentence=sentence)

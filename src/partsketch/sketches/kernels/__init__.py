@@ -1,0 +1,1 @@
+"""The compiled work of sketches."""

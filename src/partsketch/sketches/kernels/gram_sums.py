@@ -1,0 +1,92 @@
+"""Sums of Gram matrices of one tile after another, as long as they can be trusted: compiled work of `triangular.py`.
+
+Tiles are small, so that their products stay precise; one call takes many of them and holds no interpreter lock.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.linalg.column_kernels import gram_of_columns, gram_of_rows
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def add_scaled_gram(total: FloatArray, product: FloatArray, scale: FloatArray, out: FloatArray) -> float:
+    """Write total + D product D, D being the diagonal matrix of the scales, and return its largest diagonal entry.
+
+    Returns −1 when the product has entries that are not finite.
+    """
+    width = scale.size
+    largest, nothing = 0.0, 0.0
+    for i in range(width):
+        for j in range(width):
+            nothing += product[i, j] - product[i, j]
+            out[i, j] = total[i, j] + product[i, j] * (scale[i] * scale[j])
+        largest = max(largest, out[i, i])
+    return largest if nothing == 0.0 else -1.0
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def _taken(total: FloatArray, product: FloatArray, scale: FloatArray, spare: FloatArray, inflation: float) -> bool:
+    growth = add_scaled_gram(total, product, scale, spare)
+    # Infinity times zero is not at most one.
+    if growth < 0 or not growth * inflation <= 1.0:
+        return False
+    # Loops, not a slice: that takes the compiler seconds.
+    for i in range(scale.size):
+        for j in range(scale.size):
+            total[i, j] = spare[i, j]
+    return True
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def add_tiles_of_rows(
+    features: FloatArray,
+    targets: FloatArray,
+    roots: FloatArray,
+    tile_rows: int,
+    ones: int,
+    chunk: FloatArray,
+    product: FloatArray,
+    total: FloatArray,
+    scale: FloatArray,
+    spare: FloatArray,
+    inflation: float,
+) -> int:
+    """Add the Gram matrices of whole tiles of rows to the total, and return how many; stop at one that inflates it.
+
+    The product of that one is left in `product`.
+    """
+    for begin in range(0, features.shape[0] - tile_rows + 1, tile_rows):
+        end = begin + tile_rows
+        gram_of_rows(features[begin:end], targets[begin:end], roots[begin:end], ones, chunk, product)
+        if not _taken(total, product, scale, spare, inflation):
+            return begin // tile_rows
+    return len(features) // tile_rows
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def add_tiles_of_columns(
+    addresses: IntArray,
+    steps: IntArray,
+    tiles: int,
+    tile_rows: int,
+    product: FloatArray,
+    total: FloatArray,
+    scale: FloatArray,
+    spare: FloatArray,
+    inflation: float,
+) -> int:
+    """Do the same with columns at these addresses, which are `steps` bytes further on in the next tile."""
+    here = addresses.copy()
+    for tile in range(tiles):
+        gram_of_columns(here, tile_rows, product)
+        if not _taken(total, product, scale, spare, inflation):
+            return tile
+        here += steps
+    return tiles

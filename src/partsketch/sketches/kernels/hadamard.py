@@ -1,0 +1,187 @@
+"""The compiled work of the randomised Hadamard transform: one pass over the rows, no transformed copy of them.
+
+H[j, i] = (−1)^popcount(i & j) is a product over the bits of i and j. Cut the rows into blocks of 2^b: the low bits are
+transformed within a block, in the cache, and the high bits only decide with which sign the block's transform is added
+to a sampled row. Per number that is b additions for the block and m/2^b for the m sampled rows, instead of log₂ P and a
+copy of everything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from partsketch.common.linalg.lanes import (
+    AHEAD,
+    LANES,
+    add_scaled,
+    copy_groups,
+    fetch_all,
+    transform_2,
+    transform_4,
+    transform_16,
+)
+from partsketch.sketches.random import fill_single_words
+
+_ONE = np.uint64(1)
+
+
+def _compiled(function: Any) -> Any:
+    return njit(cache=True, nogil=True, error_model="numpy")(function)
+
+
+def _within(function: Any) -> Any:
+    return njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
+
+
+@_compiled
+def transform_block(block, rows, stride):  # type: ignore[no-untyped-def]
+    """Transform a power of two of rows in place, sixteen, four or two at a time; `stride` numbers from row to row."""
+    step = 1
+    while step < rows:
+        radix = 16 if 16 * step <= rows else 4 if 4 * step <= rows else 2
+        for first in range(0, rows, radix * step):
+            for i in range(first, first + step):
+                for at in range(i * stride, (i + 1) * stride, LANES):
+                    if radix == 16:
+                        transform_16(block, at, step * stride)
+                    elif radix == 4:
+                        transform_4(block, at, step * stride)
+                    else:
+                        transform_2(block, at, step * stride)
+        step *= radix
+
+
+@_within
+def parity(number):  # type: ignore[no-untyped-def]
+    """Return whether an odd number of bits is set."""
+    number ^= number >> 32
+    number ^= number >> 16
+    number ^= number >> 8
+    number ^= number >> 4
+    number ^= number >> 2
+    number ^= number >> 1
+    return number & 1
+
+
+@_compiled
+def flush_block(total, kept, block, bits, stride, number, filled):  # type: ignore[no-untyped-def]
+    """Transform block `number`, of which the first `filled` rows are there, and add it to the sampled rows."""
+    rows = 1 << bits
+    block[filled * stride : rows * stride] = 0.0
+    transform_block(block, rows, stride)
+    for j in range(kept.shape[0]):
+        sign = 1.0 - 2.0 * parity((kept[j] >> bits) & number)
+        start = (kept[j] & (rows - 1)) * stride
+        for b in range(0, stride, LANES):
+            add_scaled(total, j * stride + b, block, start + b, sign)
+
+
+@_compiled
+def fill_signs(random, row_numbers, first, words, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with the random sign, ±1, of every row, counted from `first` on; `words` has room for six more."""
+    key0, key1, stream = random
+    skipped = fill_single_words(key0, key1, stream, row_numbers, first, words)
+    for i in range(row_numbers.shape[0]):
+        out[i] = 1.0 - 2.0 * np.float64(np.int64(words[skipped + i] & _ONE))
+
+
+@_within
+def _advance(total, kept, block, bits, stride, state, position):  # type: ignore[no-untyped-def]
+    """Make room for the row at a position of the stream: finish its predecessors' block, write zeros for absent rows.
+
+    `state` is (number of the block or −1, rows of it that are there).
+    """
+    number = position >> bits
+    if number != state[0]:
+        if state[0] >= 0:
+            flush_block(total, kept, block, bits, stride, state[0], state[1])
+        state[0], state[1] = number, 0
+    place = position & ((1 << bits) - 1)
+    if place > state[1]:
+        block[state[1] * stride : place * stride] = 0.0
+    state[1] = place + 1
+    return place
+
+
+@_compiled
+def add_dense(  # type: ignore[no-untyped-def]
+    total,
+    kept,
+    block,
+    bits,
+    stride,
+    state,
+    words,
+    scales,
+    random,
+    origin,
+    row_numbers,
+    roots,
+    features,
+    targets,
+    intercept,
+):
+    """Take dense rows, counted from `origin` on; `roots` are square roots of weights, or empty."""
+    flat = features.reshape(-1)
+    rows, width = features.shape
+    given = targets.shape[1]
+    begin = 0
+    while begin < rows:
+        position = row_numbers[begin] - origin
+        first = _advance(total, kept, block, bits, stride, state, position)
+        # Rows that follow one another are placed together, as far as the block goes; positions only ever rise.
+        count = min(rows - begin, (1 << bits) - first)
+        while row_numbers[begin + count - 1] - origin != position + count - 1:
+            count = (count + 1) >> 1
+        fill_signs(random, row_numbers[begin : begin + count], origin, words, scales)
+        for i in range(count):
+            row = begin + i
+            at = (first + i) * stride
+            scale = scales[i] * roots[row] if roots.shape[0] else scales[i]
+            fetch_all(flat, row * width + AHEAD, width)
+            copy_groups(block, at, LANES, flat, row * width, width, scale)
+            for t in range(given):
+                block[at + width + t] = scale * targets[row, t]
+            if intercept:
+                block[at + width + given] = scale
+        state[1] = first + count
+        begin += count
+
+
+@_compiled
+def add_sparse(  # type: ignore[no-untyped-def]
+    total, kept, block, bits, stride, state, words, scales, random, origin, row_numbers, roots, features, targets,
+    intercept, width
+):  # fmt: skip
+    """Take sparse rows (values, columns, starts)."""
+    values, columns, starts = features
+    few = scales.shape[0]
+    for i in range(row_numbers.shape[0]):
+        if i % few == 0:
+            fill_signs(random, row_numbers[i : i + few], origin, words, scales)
+        at = _advance(total, kept, block, bits, stride, state, row_numbers[i] - origin) * stride
+        scale = scales[i % few] * roots[i] if roots.shape[0] else scales[i % few]
+        block[at : at + stride] = 0.0
+        for entry in range(starts[i], starts[i + 1]):
+            block[at + columns[entry]] = scale * values[entry]
+        for t in range(targets.shape[1]):
+            block[at + width + t] = scale * targets[i, t]
+        if intercept:
+            block[at + width + targets.shape[1]] = scale
+
+
+@_compiled
+def add_tile(  # type: ignore[no-untyped-def]
+    total, kept, block, bits, stride, state, words, scales, random, origin, row_numbers, tile, width, intercept
+):
+    """Take a tile held as its columns [1, features, targets], weights already applied."""
+    few = scales.shape[0]
+    for i in range(row_numbers.shape[0]):
+        if i % few == 0:
+            fill_signs(random, row_numbers[i : i + few], origin, words, scales)
+        at = _advance(total, kept, block, bits, stride, state, row_numbers[i] - origin) * stride
+        for c in range(width):
+            block[at + (c + width - intercept) % width] = scales[i % few] * tile[c, i]

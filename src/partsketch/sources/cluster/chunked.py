@@ -1,0 +1,320 @@
+"""Rows that lie on a cluster in chunks: what the driver knows of them, and the same rows where a worker holds some.
+
+The driver has names, types and sizes only. A worker that was given the chunks of a task makes of them the same source
+that the local engine would read, with the numbers the rows have in the whole, so that results have the same bits and
+refusals the same words.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, Protocol, TypeVar
+
+from partsketch.common.errors import InputError
+from partsketch.sources.base import FilePart, Source
+from partsketch.sources.files.parquet import check_same_kinds
+from partsketch.sources.files.paths import check_same_columns
+from partsketch.sources.storage import Column, RawBatch, Rows, clip
+
+T = TypeVar("T")
+
+
+class Collection(Protocol):
+    """A collection of a cluster, as its engine sees it.
+
+    Attributes
+    ----------
+    engine
+        Name of the engine that reaches the chunks.
+    noun
+        What it is called: "dask dataframe".
+    """
+
+    engine: str
+    noun: str
+
+    @property
+    def token(self) -> str:
+        """A text that differs between collections with different rows."""
+        ...
+
+    def map(self, work: Callable[[Any], T]) -> Iterable[T]:
+        """Call `work` with every chunk where it lies; yield the small results in the order of the chunks."""
+        ...
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """How many rows each chunk of a collection has, and so which numbers they have.
+
+    Attributes
+    ----------
+    collection
+        None in the copy that is sent to workers.
+    """
+
+    collection: Collection | None
+    sizes: tuple[int, ...]
+    noun: str
+    engine: str
+
+    @classmethod
+    def of(cls, collection: Collection, sizes: Iterable[int]) -> Chunks:
+        """Return the chunks of a collection."""
+        return cls(collection, tuple(sizes), collection.noun, collection.engine)
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """Number of the first row of every chunk, and of the row after the last."""
+        return tuple(accumulate(self.sizes, initial=0))
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows."""
+        return self.ends[-1]
+
+    @cached_property
+    def boundaries(self) -> tuple[int, ...]:
+        """First rows of the chunks that have any."""
+        return tuple(end for end, size in zip(self.ends[:-1], self.sizes, strict=True) if size)
+
+    @cached_property
+    def files(self) -> tuple[FilePart, ...]:
+        """The chunks that have rows, by number, as if each were a file."""
+        return tuple(
+            FilePart(f"chunk {number}", end, end + size)
+            for number, (end, size) in enumerate(zip(self.ends[:-1], self.sizes, strict=True))
+            if size
+        )
+
+    @property
+    def description(self) -> str:
+        """The collection in one phrase."""
+        return f"{self.noun} of {self.row_count} rows in {len(self.sizes)} chunk{'s'[: len(self.sizes) != 1]}"
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that differs between collections with different rows or chunks."""
+        token = "" if self.collection is None else self.collection.token
+        return f"{self.noun} {token} {','.join(map(str, self.sizes))}"
+
+    def between(self, start: int, stop: int | None) -> range:
+        """Return the numbers of the chunks that hold rows start to stop."""
+        first, last = clip(start, stop, self.row_count)
+        if first == last:
+            return range(0)
+        return range(bisect_right(self.ends, first) - 1, bisect_left(self.ends, last))
+
+    def sent(self) -> Chunks:
+        """Return what a worker needs to know."""
+        return replace(self, collection=None)
+
+    def refuse_reading(self) -> InputError:
+        """Say why the rows cannot be read here."""
+        return InputError(
+            f"The rows of the {self.noun} are on a cluster and do not come here: use engine={self.engine!r}."
+        )
+
+    def refuse_change(self, number: int, rows: int | None) -> InputError:
+        """Say that a chunk is not what it was."""
+        return InputError(
+            f"Chunk {number} of the {self.noun} has {rows} rows now, and had {self.sizes[number]} when it was opened: "
+            "keep it on the cluster (persist), or make it the same every time."
+        )
+
+
+class RemoteSource(Source, Protocol):
+    """A source whose rows lie on a cluster."""
+
+    @property
+    def chunks(self) -> Chunks:
+        """Sizes of the chunks and, on the driver, the collection."""
+        ...
+
+    def sent(self) -> RemoteSource:
+        """Return the small copy that is sent to workers."""
+        ...
+
+    def hold(self, first: int, chunks: Sequence[Any]) -> Source:
+        """Return a source of the rows of these chunks, the first of which has the number `first`."""
+        ...
+
+
+#: Packages whose collections lie on a cluster, and the engine that reaches them.
+_ENGINE_OF = {"dask": "dask", "ray": "ray", "pyspark": "spark"}
+
+
+def cluster_of(data: Any) -> str | None:
+    """Return the name of the engine that reaches a collection of a cluster; None for all other data.
+
+    Types are known by the package that defines them, so that none is imported for the question.
+    """
+    packages = (base.__module__.partition(".")[0] for base in type(data).__mro__)
+    return next((_ENGINE_OF[package] for package in packages if package in _ENGINE_OF), None)
+
+
+def open_chunked(data: Any, engine: Any) -> ChunkedRows:
+    """Return the rows of a collection as the engine sees them, or say which engine it takes."""
+    name = cluster_of(data)
+    if getattr(engine, "name", None) != name or not hasattr(engine, "open_collection"):
+        raise InputError(f"A {type(data).__name__} of {name} stays on its cluster: use engine={name!r}.")
+    rows: ChunkedRows = engine.open_collection(data)
+    return rows
+
+
+def is_remote(source: Source) -> bool:
+    """Tell whether the rows of a source lie on a cluster."""
+    return isinstance(getattr(source, "chunks", None), Chunks)
+
+
+@dataclass(frozen=True)
+class InChunks:
+    """What is known of rows from the sizes of their chunks."""
+
+    chunks: Chunks
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows."""
+        return self.chunks.row_count
+
+    @property
+    def boundaries(self) -> tuple[int, ...]:
+        """First rows of the chunks."""
+        return self.chunks.boundaries
+
+    @property
+    def files(self) -> tuple[FilePart, ...]:
+        """The chunks."""
+        return self.chunks.files
+
+    @property
+    def description(self) -> str:
+        """The collection in one phrase."""
+        return self.chunks.description
+
+
+@dataclass(frozen=True)
+class ChunkedRows(InChunks):
+    """Rows with named columns in the chunks of a collection; only workers can read them."""
+
+    columns: tuple[Column, ...]
+    chosen: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    replayable: bool = True
+    random_access: bool = True
+
+    def choose(self, names: Sequence[str], texts: Sequence[str]) -> ChunkedRows:
+        """Return the rows with these columns."""
+        # Only what is used has to be made or read, where a collection can tell columns apart.
+        project = getattr(self.chunks.collection, "choose", None)
+        chunks = self.chunks if project is None else replace(self.chunks, collection=project(names))
+        return replace(self, chunks=chunks, chosen=tuple(names), texts=tuple(texts))
+
+    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+        """Refuse: rows do not come to the driver."""
+        raise self.chunks.refuse_reading()
+
+    def counted(self) -> ChunkedRows:
+        """Return these rows: they are counted."""
+        return self
+
+    def explain_text(self, name: str) -> str:
+        """Say nothing: types of a collection are declared."""
+        return ""
+
+    def sent(self) -> ChunkedRows:
+        """Return what a worker needs to know."""
+        return replace(self, chunks=self.chunks.sent())
+
+    def hold(self, first: int, chunks: Sequence[Any]) -> HeldRows:
+        """Return the rows of these chunks with the chosen columns."""
+        held = []
+        wanted = [column for column in self.columns if column.name in self.chosen]
+        for number, chunk in enumerate(chunks, first):
+            rows = chunk_rows(chunk)
+            size = self.chunks.sizes[number]
+            if rows.row_count != size:
+                raise self.chunks.refuse_change(number, rows.row_count)
+            if size:
+                names = [column.name for column in rows.columns if column.name in self.chosen]
+                check_same_columns(f"Chunk {number}", names, "the others", self.chosen)
+                check_same_kinds(f"chunk {number}", rows.columns, f"the {self.chunks.noun}", wanted)
+                held.append((self.chunks.ends[number], rows.choose(self.chosen, self.texts)))
+        return HeldRows(tuple(held), self.description)
+
+    def map(self, work: Callable[[Rows], T]) -> Iterable[T]:
+        """Call `work` with the rows of every chunk, on the cluster; yield the results in order."""
+        if self.chunks.collection is None:
+            raise self.chunks.refuse_reading()
+        return self.chunks.collection.map(_OnRows(work))
+
+
+@dataclass(frozen=True)
+class _OnRows:
+    """Opens a chunk and gives its rows to a function."""
+
+    work: Callable[[Rows], Any]
+
+    def __call__(self, chunk: Any) -> Any:
+        return self.work(chunk_rows(chunk))
+
+
+def chunk_rows(chunk: Any) -> Rows:
+    """Return the rows of a chunk that a worker holds: an Arrow table, a data frame or a two-dimensional array."""
+    from partsketch.sources.opening import open_rows
+
+    return open_rows(chunk)
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """Some rows of a whole, in memory, under the numbers they have in the whole.
+
+    Attributes
+    ----------
+    parts
+        The number of the first row of each part, and its rows.
+    """
+
+    parts: tuple[tuple[int, Rows], ...]
+    description: str
+    replayable: bool = True
+    random_access: bool = True
+    boundaries: tuple[int, ...] = ()
+    files: tuple[FilePart, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Columns of the rows."""
+        return self.parts[0][1].columns
+
+    @property
+    def row_count(self) -> int:
+        """Number after that of the last row."""
+        first, rows = self.parts[-1]
+        return first + (rows.row_count or 0)
+
+    def choose(self, names: Sequence[str], texts: Sequence[str]) -> HeldRows:
+        """Return the rows with these columns."""
+        return replace(self, parts=tuple((first, rows.choose(names, texts)) for first, rows in self.parts))
+
+    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+        """Yield those of the rows that are held."""
+        for first, rows in self.parts:
+            if stop is not None and stop <= first:
+                return
+            for batch in rows.batches(start - first, None if stop is None else stop - first, block_rows):
+                yield replace(batch, start=batch.start + first)
+
+    def counted(self) -> HeldRows:
+        """Return these rows: they are counted."""
+        return self
+
+    def explain_text(self, name: str) -> str:
+        """Say nothing: columns were chosen before the rows were sent."""
+        return ""

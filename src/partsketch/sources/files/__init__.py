@@ -1,0 +1,1 @@
+"""Rows in files: Parquet, CSV, Feather, and which files there are."""

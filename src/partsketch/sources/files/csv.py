@@ -1,0 +1,150 @@
+"""Rows of CSV files, read as a stream of small blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+from partsketch.common.errors import InputError, UnreadableError
+from partsketch.sources.base import FilePart
+from partsketch.sources.files import csv_faults
+from partsketch.sources.files.csv_stream import open_csv, truth_values
+from partsketch.sources.files.parquet import declared_columns
+from partsketch.sources.files.paths import DataFiles, check_same_columns, reading
+from partsketch.sources.memory.tables import cut
+from partsketch.sources.storage import Column, RawBatch, schema_columns
+
+
+@dataclass(frozen=True)
+class CsvRows:
+    """Rows of CSV files, in the order of the files.
+
+    Attributes
+    ----------
+    columns
+        Columns with the types that the first block of the first file with values suggests.
+    booleans
+        Columns that looked like true and false there: read as text, for numbers may follow.
+    first_file
+        Index of the first file with rows.
+    sizes
+        Number of rows of each file, once counted.
+    """
+
+    data_files: DataFiles
+    columns: tuple[Column, ...]
+    booleans: frozenset[str]
+    first_file: int
+    chosen: tuple[str, ...]
+    texts: frozenset[str] = frozenset()
+    sizes: tuple[int, ...] | None = None
+    replayable: bool = True
+    random_access: bool = False
+    boundaries: tuple[int, ...] = ()
+
+    @property
+    def row_count(self) -> int | None:
+        """Number of rows, once counted."""
+        return None if self.sizes is None else sum(self.sizes)
+
+    @property
+    def files(self) -> tuple[FilePart, ...]:
+        """The files and, once counted, their rows."""
+        if self.sizes is None:
+            return tuple(FilePart(name, None, None) for name in self.data_files.names)
+        ends = list(accumulate(self.sizes, initial=0))
+        return tuple(map(FilePart, self.data_files.names, ends[:-1], ends[1:]))
+
+    @property
+    def description(self) -> str:
+        """The files in one phrase."""
+        return self.data_files.description
+
+    def choose(self, names: Sequence[str], texts: Sequence[str]) -> CsvRows:
+        """Return the rows with these columns."""
+        return replace(self, chosen=tuple(names), texts=frozenset(texts))
+
+    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+        """Yield the rows; whole files before them are skipped once they are counted, other rows are read."""
+        position = 0
+        for index, name in enumerate(self.data_files.names):
+            if stop is not None and position >= stop:
+                return
+            if self.sizes is not None and position + self.sizes[index] <= start:
+                position += self.sizes[index]
+                continue
+            file_start = position
+            for batch in self._file_batches(index, file_start):
+                yield from cut(batch, self.chosen, position, start, stop, block_rows, name, file_start)
+                position += batch.num_rows
+                if stop is not None and position >= stop:
+                    break
+
+    def counted(self) -> CsvRows:
+        """Read the files once and count their rows."""
+        if self.sizes is not None:
+            return self
+        narrow = replace(self, chosen=self.chosen[:1])
+        sizes = tuple(
+            sum(batch.num_rows for batch in narrow._file_batches(index, 0))
+            for index in range(len(self.data_files.names))
+        )
+        return replace(self, sizes=sizes)
+
+    def explain_text(self, name: str) -> str:
+        """Quote the first text of a column that also has numbers."""
+        return csv_faults.first_text_among_numbers(self.data_files, self.first_file, name)
+
+    def _file_batches(self, index: int, file_start: int) -> Iterator[Any]:
+        import pyarrow as pa
+
+        as_text = self.texts | (self.booleans & frozenset(self.chosen))
+        types = {name: pa.string() if name in as_text else pa.float64() for name in self.chosen}
+        flexible = as_text - self.texts
+        name = self.data_files.names[index]
+        try:
+            with reading(name, "CSV"), open_csv(self.data_files, index, types, self.chosen) as reader:
+                for batch in reader:
+                    yield _with_numbers(batch, flexible)
+        except InputError as error:
+            numeric = [column for column in self.chosen if column not in self.texts]
+            fault = csv_faults.find_fault(self.data_files, index, file_start, numeric, flexible)
+            raise (UnreadableError(fault) if fault else error) from error
+
+
+def csv_rows(data_files: DataFiles) -> CsvRows:
+    """Return the rows of CSV files from their headers and the first block of values."""
+    schemas: list[tuple[Column, ...]] = []
+    first_file, header = -1, None
+    for index, name in enumerate(data_files.names):
+        try:
+            with reading(name, "CSV"), open_csv(data_files, index) as reader:
+                schema = reader.schema
+                has_rows = first_file >= 0 or any(batch.num_rows for batch in reader)
+        except InputError as error:
+            if "Empty CSV file" in str(error):
+                raise UnreadableError(f"{name} has no rows.") from error
+            fault = csv_faults.find_fault(data_files, index, 0, (), frozenset())
+            raise (UnreadableError(fault) if fault else error) from error
+        header = header or schema.names
+        check_same_columns(name, schema.names, data_files.names[0], header)
+        if has_rows:
+            first_file = index if first_file < 0 else first_file
+            schemas.append(schema_columns(schema))
+    if first_file < 0:
+        raise InputError(f"{' and '.join(data_files.names)} has no rows.")
+    columns = tuple(
+        replace(column, type_name="text that is not UTF-8") if column.type_name == "binary" else column
+        for column in declared_columns(schemas)
+    )
+    booleans = frozenset(column.name for column in columns if column.type_name == "bool")
+    return CsvRows(data_files, columns, booleans, first_file, tuple(column.name for column in columns))
+
+
+def _with_numbers(batch: Any, flexible: frozenset[str]) -> Any:
+    for name in flexible:
+        position = batch.schema.get_field_index(name)
+        batch = batch.set_column(position, name, truth_values(batch.column(position)))
+    return batch

@@ -1,0 +1,1 @@
+"""Rows in memory: arrays, tables, sparse matrices."""

@@ -1,0 +1,226 @@
+"""Rows of Arrow tables and streams, and of everything that offers itself as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from partsketch.common.errors import InputError
+from partsketch.sources.base import FilePart
+from partsketch.sources.storage import Column, RawBatch, Rows, clip, schema_columns
+
+
+def table_rows(data: Any) -> Rows:
+    """Return the rows of an object that offers the Arrow C stream interface, without reading a stream."""
+    import pyarrow as pa
+
+    modules = {base.__module__.partition(".")[0] for base in type(data).__mro__}
+    try:
+        if "pandas" in modules:
+            if not hasattr(data, "columns"):
+                raise InputError("A pandas Series is not a table: pass a DataFrame (to_frame()).")
+            # The stream interface would add the index as a column, and so as a feature.
+            return TableRows(pa.Table.from_pandas(data, preserve_index=False))
+        if isinstance(data, pa.RecordBatch):
+            return TableRows(pa.Table.from_batches([data]))
+        if isinstance(data, pa.Table):
+            return TableRows(data)
+        if "polars" in modules:
+            return TableRows(pa.table(data))
+        if modules & {"duckdb", "_duckdb"}:
+            return StreamRows(_Reopened(data), _open_stream(data).schema)
+        reader = data if isinstance(data, pa.RecordBatchReader) else _open_stream(data)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"The {type(data).__name__} cannot be read as a table: {reason}.") from error
+    return StreamRows(_Once(reader), reader.schema)
+
+
+def _open_stream(data: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatchReader.from_stream(data)
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows of an Arrow table in memory."""
+
+    table: Any
+    replayable: bool = True
+    random_access: bool = True
+    boundaries: tuple[int, ...] = ()
+    files: tuple[FilePart, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Columns of the table."""
+        return schema_columns(self.table.schema)
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows."""
+        return int(self.table.num_rows)
+
+    @property
+    def description(self) -> str:
+        """The table in one phrase."""
+        return f"table of {self.row_count} rows"
+
+    def choose(self, names: Sequence[str], texts: Sequence[str]) -> TableRows:
+        """Return the table with these columns."""
+        return replace(self, table=self.table.select(list(names)))
+
+    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+        """Yield slices of the table."""
+        first, last = clip(start, stop, self.row_count)
+        for batch in self.table.slice(first, last - first).to_batches(max_chunksize=block_rows):
+            if batch.num_rows:
+                yield RawBatch(first, batch.num_rows, batch.columns)
+                first += batch.num_rows
+
+    def sliced(self, start: int, stop: int | None) -> TableRows:
+        """Return rows start to stop, numbered from zero, without the rest of the table behind them."""
+        import pyarrow as pa
+
+        sink = pa.BufferOutputStream()
+        part = self.table.slice(start, None if stop is None else stop - start)
+        with pa.ipc.new_stream(sink, part.schema) as writer:
+            writer.write_table(part)
+        return replace(self, table=pa.ipc.open_stream(sink.getvalue()).read_all())
+
+    def counted(self) -> TableRows:
+        """Return this table: its rows are counted."""
+        return self
+
+    def explain_text(self, name: str) -> str:
+        """Say nothing: types of a table are declared."""
+        return ""
+
+
+class _Once:
+    """A stream that can be read once."""
+
+    replayable = False
+    description = "stream of Arrow batches"
+
+    def __init__(self, reader: Any) -> None:
+        self.reader = reader
+
+    def open(self) -> Any:
+        if self.reader is None:
+            raise InputError(
+                "The stream of Arrow batches can be read only once: pass a table (reader.read_all()) or a file instead."
+            )
+        reader, self.reader = self.reader, None
+        return reader
+
+
+@dataclass(frozen=True)
+class _Reopened:
+    """A query that gives a new stream whenever it is asked."""
+
+    relation: Any
+    replayable: bool = True
+    description: str = "DuckDB relation"
+
+    def open(self) -> Any:
+        return _open_stream(self.relation)
+
+
+@dataclass(frozen=True)
+class StreamRows:
+    """Rows of a stream of Arrow batches, in the order of their arrival."""
+
+    stream: _Once | _Reopened
+    schema: Any
+    row_count: int | None = None
+    chosen: tuple[str, ...] | None = None
+    random_access: bool = field(default=False, init=False)
+    boundaries: tuple[int, ...] = field(default=(), init=False)
+    files: tuple[FilePart, ...] = field(default=(), init=False)
+
+    @property
+    def replayable(self) -> bool:
+        """Whether a new stream can be had."""
+        return self.stream.replayable
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Columns of the stream."""
+        return schema_columns(self.schema)
+
+    @property
+    def description(self) -> str:
+        """The stream in one phrase."""
+        return self.stream.description
+
+    def choose(self, names: Sequence[str], texts: Sequence[str]) -> StreamRows:
+        """Return the stream with these columns."""
+        return replace(self, chosen=tuple(names))
+
+    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+        """Yield the batches as they come, cut to size."""
+        import pyarrow as pa
+
+        names = self.schema.names if self.chosen is None else self.chosen
+        position = 0
+        reader = self.stream.open()
+        try:
+            while stop is None or position < stop:
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    return
+                yield from cut(batch, names, position, start, stop, block_rows)
+                position += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise InputError(f"The {self.description} broke off after row {position}: {reason}.") from error
+        finally:
+            reader.close()
+
+    def counted(self) -> StreamRows:
+        """Run through a stream that can be had again and count its rows."""
+        if self.row_count is not None:
+            return self
+        if not self.replayable:
+            raise InputError(
+                "The rows of a stream that can be read only once cannot be counted first: pass a table or a file."
+            )
+        reader = self.stream.open()
+        return replace(self, row_count=sum(batch.num_rows for batch in reader))
+
+    def explain_text(self, name: str) -> str:
+        """Say nothing: types of a stream are declared."""
+        return ""
+
+
+def cut(
+    batch: Any,
+    names: Sequence[str],
+    position: int,
+    start: int,
+    stop: int | None,
+    block_rows: int,
+    file_name: str = "",
+    file_start: int = 0,
+) -> Iterator[RawBatch]:
+    """Yield the part of a record batch within rows start to stop, cut to size; its first row has number `position`."""
+    first = max(position, start)
+    end = position + batch.num_rows
+    last = end if stop is None else min(end, stop)
+    if first >= last:
+        return
+    indices = [batch.schema.get_field_index(name) for name in names]
+    columns = [batch.column(index) for index in indices]
+    if first == position and last == end and batch.num_rows <= block_rows:
+        yield RawBatch(first, batch.num_rows, columns, file_name, file_start)
+        return
+    for begin in range(first, last, block_rows):
+        length = min(block_rows, last - begin)
+        pieces = [column.slice(begin - position, length) for column in columns]
+        yield RawBatch(begin, length, pieces, file_name, file_start)

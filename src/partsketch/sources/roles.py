@@ -1,0 +1,127 @@
+"""Which columns are features, targets, weights and partition, and whether their types allow it."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from partsketch.common.errors import InputError
+from partsketch.sources.storage import Column, Rows
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Names of the columns of the data that are used, by role."""
+
+    features: tuple[str, ...]
+    targets: tuple[str, ...]
+    weights: str | None
+    partition: str | None
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Every column that has to be read, once."""
+        others = [name for name in (self.weights, self.partition) if name is not None]
+        return tuple(dict.fromkeys([*self.features, *self.targets, *others]))
+
+    @property
+    def only_partition(self) -> tuple[str, ...]:
+        """The partition column, unless it also serves as numbers."""
+        if self.partition is None or self.partition in (*self.features, *self.targets, self.weights):
+            return ()
+        return (self.partition,)
+
+
+def select(
+    names: Sequence[str],
+    target: str | Sequence[str] | None,
+    features: Sequence[str] | None,
+    weights: str | None,
+    partition_column: str | None,
+) -> Selection:
+    """Give every used column its role, or say which name is wrong."""
+    if not names:
+        raise InputError("The data has no columns.")
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"The data has more than one column named {listed(repeated)}: give every column its own name.")
+    targets = () if target is None else (target,) if isinstance(target, str) else tuple(target)
+    if isinstance(features, str):
+        features = (features,)
+    _check_names(names, targets, "target")
+    for role, name in (("weights", weights), ("partition", partition_column)):
+        if name is not None:
+            _check_names(names, (name,), role)
+    if weights in targets:
+        raise InputError(f"Column '{weights}' cannot be a target and the weights at once.")
+    if features is None:
+        reserved = {*targets, weights, partition_column}
+        features = tuple(name for name in names if name not in reserved)
+        if not features:
+            raise InputError("No column is left for the features: the data has only the target, weights and partition.")
+    _check_names(names, features, "feature")
+    if not features:
+        raise InputError("The list of features is empty: name at least one column.")
+    for name in features:
+        if name in targets:
+            raise InputError(f"Column '{name}' is both the target and a feature: remove it from the features.")
+        if name == weights:
+            raise InputError(f"Column '{name}' is both the weights and a feature: remove it from the features.")
+    return Selection(tuple(features), targets, weights, partition_column)
+
+
+def _check_names(names: Sequence[str], wanted: Sequence[str], role: str) -> None:
+    known = set(names)
+    for name in wanted:
+        if name not in known:
+            close = difflib.get_close_matches(str(name), names, n=3)
+            choice = f"did you mean {listed(close, 'or')}?" if close else f"the columns are {listed(names[:20])}."
+            more = f" (and {len(names) - 20} more)" if not close and len(names) > 20 else ""
+            raise InputError(
+                f"There is no {role} column '{name}' in the data: {choice.rstrip('.')}{more}{_end(choice)}"
+            )
+    for name, count in Counter(wanted).items():
+        if count > 1:
+            raise InputError(f"Column '{name}' is listed more than once as {role}: list it once.")
+
+
+def _end(sentence: str) -> str:
+    return "" if sentence.endswith("?") else "."
+
+
+def columns_to_encode(rows: Rows, selection: Selection, encode: bool, known: Collection[str]) -> tuple[str, ...]:
+    """Return the features that are encoded, refusing every other used column that is not numeric.
+
+    Parameters
+    ----------
+    known
+        Columns that an earlier encoding covers: they are encoded whatever their type.
+    """
+    by_name = {column.name: column for column in rows.columns}
+    encoded = tuple(name for name in selection.features if name in known or (encode and by_name[name].kind == "text"))
+    numeric = [*selection.features, *selection.targets, *([selection.weights] if selection.weights else [])]
+    refused = [by_name[name] for name in numeric if name not in encoded and by_name[name].kind != "number"]
+    if refused:
+        raise InputError(_refusal(rows, refused, selection, encode))
+    return encoded
+
+
+def _refusal(rows: Rows, refused: Sequence[Column], selection: Selection, encode: bool) -> str:
+    what = listed([f"{column.name}' ({column.type_name})" for column in refused], opening="'", closing="")
+    single = len(refused) == 1
+    sentence = f"Column{'' if single else 's'} {what} {'is' if single else 'are'} not numeric"
+    clues = [clue for clue in (rows.explain_text(column.name) for column in refused if column.kind == "text") if clue]
+    sentence += f" ({'; '.join(clues)})" if clues else ""
+    encodable = [column for column in refused if column.kind == "text" and column.name in selection.features]
+    advice = ["correct the text" if clues else "", "choose numeric columns with features (--features)"]
+    if encodable and not encode:
+        advice.append("one-hot encode text with encode=True (--encode)")
+    return f"{sentence}: {' or '.join(part for part in advice if part)}."
+
+
+def listed(names: Sequence[str], word: str = "and", opening: str = "'", closing: str = "'") -> str:
+    """Join names as in a sentence: 'a', 'b' and 'c'."""
+    quoted = [f"{opening}{name}{closing}" for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {word} {quoted[-1]}"

@@ -1,0 +1,149 @@
+"""What every kind of storage offers below a source: typed columns, and batches of raw rows with their numbers."""
+
+# The docstring of a protocol describes its attributes, all in one place.
+# ruff: noqa: D102
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from partsketch.common.errors import InputError
+from partsketch.sources.base import FilePart
+
+Kind = Literal["number", "text", "other"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the data: its name, whether it can serve as numbers, and its type in words."""
+
+    name: str
+    kind: Kind
+    type_name: str
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it has no type, because it has no value."""
+        return self.type_name == "null"
+
+
+@dataclass(frozen=True)
+class RawBatch:
+    """Consecutive rows of one file (or of a table), not yet checked or converted.
+
+    Attributes
+    ----------
+    start
+        Number of the first row in the source.
+    length
+        Number of rows.
+    columns
+        The chosen columns in the chosen order, each a pyarrow Array or a one-dimensional NumPy array.
+    file_name, file_start
+        The file behind the rows and the number of its first row; an empty name when there is no file.
+    """
+
+    start: int
+    length: int
+    columns: Sequence[Any]
+    file_name: str = ""
+    file_start: int = 0
+
+    def place(self, position: int) -> str:
+        """Say where a row of this batch is, for people."""
+        row = self.start + position
+        return f"row {row} ({self.file_name}, row {row - self.file_start})" if self.file_name else f"row {row}"
+
+
+class Rows(Protocol):
+    """Storage of rows. Attributes of the same name mean what they mean in `Source`."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]: ...
+
+    @property
+    def row_count(self) -> int | None: ...
+
+    @property
+    def replayable(self) -> bool: ...
+
+    @property
+    def random_access(self) -> bool: ...
+
+    @property
+    def boundaries(self) -> tuple[int, ...]: ...
+
+    @property
+    def files(self) -> tuple[FilePart, ...]: ...
+
+    @property
+    def description(self) -> str: ...
+
+    def choose(self, names: Sequence[str], texts: Sequence[str]) -> Rows:
+        """Return the rows with only these columns, in this order; those in `texts` are delivered as text."""
+        ...
+
+    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+        """Yield rows start to stop in order, at most block_rows at a time, never across two files."""
+        ...
+
+    def counted(self) -> Rows:
+        """Return the same rows with their number known."""
+        ...
+
+    def explain_text(self, name: str) -> str:
+        """Say, if it is known, which value keeps a column from being numeric; empty otherwise."""
+        ...
+
+
+def column_kind(arrow_type: Any) -> Kind:
+    """Sort an Arrow type into numbers, text (also categories) and the rest."""
+    from pyarrow import types
+
+    if types.is_boolean(arrow_type) or types.is_integer(arrow_type) or types.is_floating(arrow_type):
+        return "number"
+    if types.is_decimal(arrow_type) or types.is_null(arrow_type):
+        return "number"
+    if types.is_dictionary(arrow_type) or types.is_string(arrow_type) or types.is_large_string(arrow_type):
+        return "text"
+    return "text" if types.is_string_view(arrow_type) else "other"
+
+
+def schema_columns(schema: Any) -> tuple[Column, ...]:
+    """Return the columns of an Arrow schema."""
+    return tuple(Column(field.name, column_kind(field.type), type_in_words(field.type)) for field in schema)
+
+
+def type_in_words(arrow_type: Any) -> str:
+    """Name an Arrow type as briefly as people do."""
+    from pyarrow import types
+
+    if types.is_dictionary(arrow_type):
+        return "categorical"
+    if column_kind(arrow_type) == "text":
+        return "text"
+    if types.is_timestamp(arrow_type):
+        return "timestamp"
+    if types.is_date(arrow_type):
+        return "date"
+    return str(arrow_type)
+
+
+def clip(start: int, stop: int | None, row_count: int) -> tuple[int, int]:
+    """Return the range of rows that exists within [start, stop)."""
+    first = min(max(start, 0), row_count)
+    return first, max(first, row_count if stop is None else min(stop, row_count))
+
+
+def check_numeric(dtype: np.dtype[Any], name: str) -> None:
+    """Refuse arrays of objects, text, dates and complex numbers."""
+    if dtype.kind == "O":
+        raise InputError(f"{name} is an array of Python objects: convert it to numbers first (astype(float)).")
+    if dtype.kind == "c":
+        raise InputError(f"{name} holds complex numbers: only real numbers can be used.")
+    if dtype.kind not in "biuf":
+        raise InputError(f"{name} has the type {dtype}: only numbers can be used.")

@@ -1,0 +1,1 @@
+"""What rows become: partitions, tasks, one pass over rows, the merge tree, the summary and its file."""

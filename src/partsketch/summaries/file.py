@@ -1,0 +1,151 @@
+"""Sketch files (.psk): a fixed prefix, a JSON header, doubles, and a checksum; docs/sketch-format.md describes them.
+
+A file may come from anybody. Nothing in it is executed or unpickled, every size is checked against the limits and
+against the size of the file before memory is set aside, and whatever is wrong becomes one sentence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.summaries.file_header import HeaderError, check, contents, header_of, parse
+from partsketch.summaries.summary import Summary
+
+FloatArray = NDArray[np.float64]
+
+MAGIC = b"PSKETCH\n"
+#: Version 2 has a centre in its header, and a second matrix behind the first: what its doubles leave out of it.
+PLAIN_VERSION, CENTRED_VERSION = 1, 2
+LARGEST_HEADER = 2**22
+LARGEST_BODY = 2**31
+
+_PREFIX = struct.Struct("<8sII")
+_DIGEST_BYTES = 32
+_ROUNDING = 2.0**-52
+_READ_BYTES = 2**20
+
+
+def to_bytes(summary: Summary) -> bytes:
+    """Return a summary as a file."""
+    values = header_of(summary)
+    try:
+        version = CENTRED_VERSION if "centre" in values else PLAIN_VERSION
+        rows, columns = check(values)
+        body = [summary.matrix]
+        if version == CENTRED_VERSION:
+            body.append(np.zeros((rows, columns)) if summary.low is None else summary.low)
+        _check_numbers(body)
+        header = json.dumps(values, sort_keys=True, ensure_ascii=False).encode()
+        _check_sizes(len(header), rows * len(body), columns)
+    except HeaderError as error:
+        raise InputError(f"The summary cannot be written to a file: {error}.") from error
+    content = _PREFIX.pack(MAGIC, version, len(header)) + header
+    content += b"".join(matrix.astype("<f8").tobytes() for matrix in body)
+    return content + hashlib.sha256(content).digest()
+
+
+def _check_numbers(body: Sequence[FloatArray]) -> None:
+    """Refuse numbers that are not finite, and a second matrix that is more than the rounding of the first."""
+    if not all(np.isfinite(matrix).all() for matrix in body):
+        raise HeaderError("its numbers are not all finite")
+    if len(body) > 1 and (np.abs(body[1]) > _ROUNDING * np.abs(body[0])).any():
+        raise HeaderError("its second matrix is more than the rounding of the first")
+
+
+def load(path: Path) -> Summary:
+    """Read a sketch file."""
+    try:
+        # Opening a named pipe must not wait for somebody to write to it.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise InputError(f"Cannot read {path}: it is not an ordinary file.")
+            return read(file, status.st_size, str(path))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"Cannot read {str(path)!r}: {error}.") from error
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def read(stream: BinaryIO, size: int, name: str) -> Summary:
+    """Read a sketch file of `size` bytes; `name` is used in messages."""
+    prefix = stream.read(_PREFIX.size)
+    if not prefix.startswith(MAGIC):
+        raise InputError(f"{name} is not a partsketch sketch file.")
+    try:
+        if len(prefix) < _PREFIX.size:
+            raise HeaderError("it is cut short")
+        _, version, header_bytes = _PREFIX.unpack(prefix)
+        if version not in (PLAIN_VERSION, CENTRED_VERSION):
+            age = "newer" if version > CENTRED_VERSION else "older"
+            raise InputError(
+                f"{name} has format version {version}, {age} than {CENTRED_VERSION}: "
+                f"{'update partsketch' if version > CENTRED_VERSION else 'make it again'}."
+            )
+        return _read_rest(stream, size, prefix, header_bytes, 1 if version == PLAIN_VERSION else 2)
+    except HeaderError as error:
+        raise InputError(f"{name} is damaged or not a valid sketch file: {error}.") from error
+
+
+def _read_rest(stream: BinaryIO, size: int, prefix: bytes, header_bytes: int, matrices: int) -> Summary:
+    _check_sizes(header_bytes, 0, 0)
+    if size < _PREFIX.size + header_bytes + _DIGEST_BYTES:
+        raise HeaderError("it is cut short")
+    header = stream.read(header_bytes)
+    values = parse(header)
+    if ("centre" in values) != (matrices == 2):
+        raise HeaderError("a centre goes with format version 2, and only with it")
+    rows, columns = check(values)
+    _check_sizes(header_bytes, rows * matrices, columns)
+    if size != _PREFIX.size + header_bytes + 8 * matrices * rows * columns + _DIGEST_BYTES:
+        raise HeaderError("its size is not what its header says")
+    digest = hashlib.sha256(prefix)
+    digest.update(header)
+    try:
+        matrix = np.empty((matrices, rows, columns), dtype="<f8")
+    except MemoryError as error:
+        raise HeaderError(f"its {rows} × {columns} numbers do not fit into memory") from error
+    body = matrix.reshape(-1).view(np.uint8).data.cast("B")
+    filled = 0
+    while filled < len(body):
+        count = stream.readinto(body[filled : filled + _READ_BYTES])  # type: ignore[attr-defined]
+        if not count:
+            raise HeaderError("it is cut short")
+        digest.update(body[filled : filled + count])
+        filled += count
+    if stream.read(_DIGEST_BYTES + 1) != digest.digest():
+        raise HeaderError("its contents do not match its checksum")
+    _check_numbers(list(matrix))
+    parts, about = contents(values)
+    return Summary(
+        matrix=matrix[0],
+        low=matrix[1] if matrices == 2 else None,
+        centre=np.array(values.get("centre", ()), dtype=np.float64),
+        columns=tuple(values["columns"]),
+        kind=values["kind"],
+        parts=parts,
+        row_count=values["row_count"],
+        weight_sum=float(values["weight_sum"]),
+        about=about,
+    )
+
+
+def _check_sizes(header_bytes: int, rows: int, columns: int) -> None:
+    if header_bytes > LARGEST_HEADER:
+        raise HeaderError(f"its header has {header_bytes} bytes, more than {LARGEST_HEADER}")
+    if 8 * rows * columns > LARGEST_BODY:
+        raise HeaderError(f"its {rows} × {columns} numbers take more than {LARGEST_BODY} bytes")

@@ -1,0 +1,129 @@
+"""Merging the pieces of many partitions, each partition along its own fixed tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from partsketch.sketches.base import Sketch, get_sketch
+from partsketch.summaries.merge_tree import TreeFold
+from partsketch.summaries.tasks import TaskResult
+
+if TYPE_CHECKING:
+    from partsketch.summaries.tasks import Piece
+
+#: Nodes of one partition that may wait for siblings before those that will never come are looked for.
+_FEW_NODES = 16
+
+
+class PieceFold:
+    """Folds pieces by partition; they may come in any order, merged to any level.
+
+    Parameters
+    ----------
+    kind
+        Kind of sketch.
+    is_known
+        Tells of a node (level, segment) whether all its rows have been seen, so that what did not come is empty.
+        Rows of a rare partition may be in few segments only; without it their pieces would wait for siblings that
+        never come.
+    """
+
+    def __init__(self, kind: str, is_known: Callable[[int, int], bool] = lambda level, segment: False) -> None:
+        self._sketch = get_sketch(kind)
+        self._is_known = is_known
+        self._folds: dict[int, TreeFold[Piece]] = {}
+        self._patience: dict[int, int] = {}
+
+    def add(self, piece: Piece) -> None:
+        """Add a piece of any partition."""
+        partition = piece.partition
+        if partition not in self._folds:
+            self._folds[partition] = TreeFold(self._merged)
+        fold = self._folds[partition]
+        fold.push(piece.level, piece.segment, piece)
+        # Looking costs as much as there are nodes, so it waits until they have doubled.
+        if len(fold) > self._patience.get(partition, _FEW_NODES):
+            fold.settle(self._is_known)
+            self._patience[partition] = max(_FEW_NODES, 2 * len(fold))
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """Return what has been merged so far, by partition and in the order of segments."""
+        return tuple(
+            replace(piece, level=level, segment=segment)
+            for partition in sorted(self._folds)
+            for level, segment, piece in self._folds[partition].nodes()
+        )
+
+    def result(self, partition: int) -> Piece | None:
+        """Return all of a partition in one piece, or None when nothing of it came."""
+        return self._folds[partition].result() if partition in self._folds else None
+
+    def _merged(self, first: Piece, second: Piece) -> Piece:
+        return _merged(self._sketch, first, second)
+
+
+def _merged(sketch: Sketch, first: Piece, second: Piece) -> Piece:
+    first, second = _around_one_centre(sketch, first, second)
+    target_range = np.empty_like(first.target_range)
+    np.minimum(first.target_range[0], second.target_range[0], out=target_range[0])
+    np.maximum(first.target_range[1], second.target_range[1], out=target_range[1])
+    return replace(
+        first,
+        matrices=tuple(sketch.merge(a, b) for a, b in zip(first.matrices, second.matrices, strict=True)),
+        row_count=first.row_count + second.row_count,
+        weight_sum=first.weight_sum + second.weight_sum,
+        target_range=target_range,
+    )
+
+
+def _around_one_centre(sketch: Sketch, first: Piece, second: Piece) -> tuple[Piece, Piece]:
+    """Return pieces from whose columns the same was taken off: what the first has, or the second where it has none."""
+    if first.centre is None and second.centre is None:
+        return first, second
+    mine, theirs = (np.zeros(1) if piece.centre is None else piece.centre for piece in (first, second))
+    centre = np.where(mine != 0, mine, theirs)
+    moved = []
+    for piece, taken_off in ((first, mine), (second, theirs)):
+        matrices = piece.matrices
+        if not np.array_equal(taken_off, centre):
+            matrices = tuple(sketch.moved(matrix, taken_off - centre) for matrix in matrices)
+        moved.append(replace(piece, matrices=matrices, centre=centre))
+    return moved[0], moved[1]
+
+
+def merge_in_order(kind: str, pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+    """Merge the pieces of consecutive rows; those of each partition come in the order of their segments."""
+    first: dict[int, int] = {}
+    last = partition = -1
+
+    def is_known(level: int, segment: int) -> bool:
+        # Between two pieces of a partition there is nothing of it that has not come.
+        return first[partition] <= segment << level and (segment + 1) << level <= last + 1
+
+    fold = PieceFold(kind, is_known)
+    for piece in pieces:
+        partition, last = piece.partition, piece.segment
+        first.setdefault(partition, last)
+        fold.add(piece)
+    return fold.pieces()
+
+
+def merge_results(kind: str, results: Sequence[TaskResult]) -> TaskResult:
+    """Merge what several tasks brought back into one result.
+
+    Engines call this where the results are, so that few and small ones travel. Whatever is merged with what, and in
+    whatever order, the bits at the end are the same.
+    """
+    fold = PieceFold(kind)
+    for result in results:
+        for piece in result.pieces:
+            fold.add(piece)
+    return TaskResult(
+        pieces=fold.pieces(),
+        dropped=sum(result.dropped for result in results),
+        rows_seen=sum(result.rows_seen for result in results),
+    )

@@ -1,0 +1,40 @@
+"""Rows of a block where they lie in memory, for sketches that need no copy of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from partsketch.sketches.base import DenseRows, SparseRows
+from partsketch.sources.base import Block, DenseBlock, FloatArray
+from partsketch.sources.memory.sparse import SparseBlock
+
+
+def rows_in_place(block: Block, begin: int, end: int) -> DenseRows | SparseRows | None:
+    """Return rows begin to end of a block as float64 rows in memory, or None when they are held in another way."""
+    roots = np.empty(0) if block.weights is None else np.sqrt(block.weights[begin:end])
+    numbers = block.row_numbers[begin:end]
+    if isinstance(block, DenseBlock):
+        features = block.features[begin:end]
+        if features.dtype != np.float64 or not features.flags.c_contiguous:
+            return None
+        return DenseRows(numbers, _doubles(features), _doubles(block.targets[begin:end]), roots)
+    if not isinstance(block, SparseBlock):
+        return None
+    matrix = block.sparse_features
+    starts = matrix.indptr[begin : end + 1]
+    entries = (_doubles(matrix.data), matrix.indices, starts)
+    return SparseRows(numbers, entries, _doubles(block.targets[begin:end]), roots)
+
+
+def _doubles(values: NDArray[np.generic]) -> FloatArray:
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+@njit(cache=True, nogil=True)
+def add_in_order(total, values):  # type: ignore[no-untyped-def]
+    """Add values one by one, so that the sum does not depend on how they are cut into blocks."""
+    for i in range(values.shape[0]):
+        total += values[i]
+    return total

@@ -1,0 +1,125 @@
+"""From rows to pieces: the one function that every engine runs, wherever it runs it.
+
+Rows are numbered. Each partition is cut into segments of a fixed number of rows, each segment into tiles; a segment's
+piece depends on its rows alone, and pieces are merged in a fixed order. Block sizes, threads and engines therefore
+cannot change a bit of the result.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from partsketch.common.errors import InputError
+from partsketch.sources.base import Block, Source
+from partsketch.summaries.feeder import TOO_LARGE, NotFiniteError
+from partsketch.summaries.merge import merge_in_order
+from partsketch.summaries.tasks import Feeder, Piece, SummaryRequest, Task, TaskResult
+
+
+def summarise_rows(
+    source: Source,
+    request: SummaryRequest,
+    task: Task,
+    block_rows: int,
+    after_block: Callable[[int], None] = lambda rows: None,
+) -> TaskResult:
+    """Read the rows of a task once and return their pieces.
+
+    `after_block` is called with the number of rows after every block: for progress, and to stop (by raising).
+    """
+    walk = _contiguous if request.partitioning.bounds is not None else _scattered
+    tally = _Tally(after_block)
+    # Sketches notice values that are not finite in their products, so the source need not look for them as well.
+    lenient = getattr(source, "leaving_finiteness", None)
+    reader = source if lenient is None else lenient()
+    try:
+        blocks = tally.count(reader.read(task.start, task.stop, block_rows))
+        pieces = merge_in_order(request.specification.kind, walk(source, request, blocks))
+    except NotFiniteError as error:
+        # The source itself knows best where a value came from; and rows of scattered partitions meet the check out of
+        # order, while the message should name the first of them all.
+        if source.replayable:
+            _raise_first(source, task.start, error.row + 1, block_rows)
+            raise InputError(TOO_LARGE) from None
+        raise
+    return TaskResult(pieces, tally.dropped, tally.rows)
+
+
+def _raise_first(source: Source, start: int, stop: int, block_rows: int) -> None:
+    """Read rows in order and raise at the first value that is not finite."""
+    names = (*source.feature_names, *source.target_names)
+    for block in source.read(start, stop, block_rows):
+        values = np.empty((len(names), len(block)))
+        block.copy_into(values, 0, len(block))
+        finite = np.isfinite(values)
+        if not finite.all():
+            position = int(np.argmin(finite.all(axis=0)))
+            column = int(np.argmin(finite[:, position]))
+            raise NotFiniteError(names[column], int(block.row_numbers[position]), float(values[column, position]))
+
+
+@dataclass
+class _Tally:
+    after_block: Callable[[int], None]
+    dropped: int = field(default=0)
+    rows: int = field(default=0)
+
+    def count(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        for block in blocks:
+            self.dropped += block.dropped
+            self.rows += len(block) + block.dropped
+            yield block
+            self.after_block(len(block) + block.dropped)
+
+
+def _contiguous(source: Source, request: SummaryRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
+    bounds = request.partitioning.bounds
+    assert bounds is not None
+    feeder: Feeder | None = None
+    segment_stop = -1
+    for block in blocks:
+        begin = 0
+        while begin < len(block):
+            row = int(block.row_numbers[begin])
+            if row >= segment_stop:
+                if feeder is not None:
+                    yield feeder.finish()
+                if row >= bounds[-1]:
+                    return
+                partition = bisect_right(bounds, row) - 1
+                segment = (row - bounds[partition]) // request.segment_rows
+                segment_stop = min(bounds[partition] + (segment + 1) * request.segment_rows, bounds[partition + 1])
+                feeder = request.feeder(source, partition, segment, feeder)
+            assert feeder is not None
+            end = int(block.row_numbers.searchsorted(segment_stop))
+            feeder.feed(block, begin, end)
+            begin = end
+    if feeder is not None:
+        yield feeder.finish()
+
+
+def _scattered(source: Source, request: SummaryRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
+    feeders: dict[int, Feeder] = {}
+    current = -1
+    for block in blocks:
+        begin = 0
+        while begin < len(block):
+            segment = int(block.row_numbers[begin]) // request.segment_rows
+            if segment != current:
+                yield from (feeders[partition].finish() for partition in sorted(feeders))
+                feeders, current = {}, segment
+            end = int(np.searchsorted(block.row_numbers, (segment + 1) * request.segment_rows))
+            rows = block.take(np.arange(begin, end)) if end - begin < len(block) else block
+            partitions = request.partitioning.assign(rows)
+            order = np.argsort(partitions, kind="stable")
+            present, starts = np.unique(partitions[order], return_index=True)
+            for partition, positions in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
+                if partition not in feeders:
+                    feeders[partition] = request.feeder(source, partition, segment)
+                feeders[partition].feed(rows.take(positions), 0, len(positions))
+            begin = end
+    yield from (feeders[partition].finish() for partition in sorted(feeders))

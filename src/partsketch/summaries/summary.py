@@ -1,0 +1,241 @@
+"""The summary: what a partition becomes. Small, immutable, mergeable in two ways, with a file format of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.common.files import write_atomically
+from partsketch.common.linalg.solve import factor_of_rows
+from partsketch.sketches.base import get_sketch
+from partsketch.summaries.provenance import About, Part
+
+if TYPE_CHECKING:
+    from partsketch.common.linalg.double_double import DoubleDouble
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """A small matrix Z = S A that stands for the rows A, with what is needed to merge and to solve.
+
+    Attributes
+    ----------
+    matrix
+        Z, read-only; its columns are those of `columns`.
+    columns
+        Column names: the intercept first if there is one, then features and targets.
+    kind
+        Kind of sketch.
+    parts
+        What stands behind the rows of Z, in order.
+    row_count, weight_sum
+        How many rows, and how much weight, were summarised.
+    about
+        What else its maker tells.
+    low
+        What the doubles of the matrix leave out of it, where that counts: of columns that lie far from zero, or nearly
+        determine one another. None where it does not.
+    centre
+        A value in the middle of each column that lies far from zero; zero for the others. Around it the matrix and
+        `low` have all digits that are known.
+    """
+
+    matrix: FloatArray
+    columns: tuple[str, ...]
+    kind: str
+    parts: tuple[Part, ...]
+    row_count: int
+    weight_sum: float
+    about: About = field(default_factory=About)
+    low: FloatArray | None = None
+    centre: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        matrix = _frozen(self.matrix)
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "low", None if self.low is None or not np.any(self.low) else _frozen(self.low))
+        object.__setattr__(self, "centre", _frozen(self.centre if len(self.centre) else np.zeros(len(self.columns))))
+        if matrix.ndim != 2 or matrix.shape[1] != len(self.columns):
+            raise InputError(f"A summary of {len(self.columns)} columns cannot hold a matrix of shape {matrix.shape}.")
+        if len(set(self.columns)) != len(self.columns):
+            raise InputError("A summary needs distinct column names.")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Summary):
+            return NotImplemented
+        arrays = ("matrix", "low", "centre")
+        mine, theirs = (
+            {name: value for name, value in vars(summary).items() if name not in arrays} for summary in (self, other)
+        )
+        return mine == theirs and all(
+            np.array_equal(_or_nothing(getattr(self, name)), _or_nothing(getattr(other, name))) for name in arrays
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.columns, self.kind, self.parts, self.matrix.tobytes()))
+
+    def _check_same_columns(self, other: Summary) -> None:
+        if self.kind != other.kind:
+            raise InputError(f"Cannot merge a {self.kind} summary with a {other.kind} one: make both of one kind.")
+        if self.columns != other.columns:
+            differing = sorted(set(self.columns) ^ set(other.columns))
+            detail = f"these are in one only: {', '.join(differing)}" if differing else "their order differs"
+            raise InputError(f"Cannot merge summaries with different columns ({detail}).")
+
+    def stack(self, other: Summary) -> Summary:
+        """Merge with a summary of other rows by putting one below the other (exact factors are factored again)."""
+        self._check_same_columns(other)
+        exact = not get_sketch(self.kind).is_random
+        for mine in self.parts:
+            for theirs in other.parts:
+                if mine.overlaps(theirs):
+                    raise InputError(
+                        f"Cannot stack: {_shared_rows(mine, theirs)} of the same data are in both summaries and would "
+                        "count twice; give other rows of one site a label of their own."
+                    )
+                if mine.shares_numbers(theirs) and not exact:
+                    raise InputError(
+                        f"Cannot stack: both sketches use the random numbers of seed {mine.seed}, stream "
+                        f"{mine.stream}; sum them if they are parts of one sketch, else make one with another seed."
+                    )
+        centre = common_centre((self, other))
+        rows = joined_rows(centre, self, other)
+        if exact:
+            rows = factor_of_rows(rows)
+        rows = rows.moved(centre)
+        return Summary(
+            matrix=rows.high,
+            low=rows.low,
+            centre=centre,
+            columns=self.columns,
+            kind=self.kind,
+            parts=self.parts + other.parts,
+            row_count=self.row_count + other.row_count,
+            weight_sum=self.weight_sum + other.weight_sum,
+            about=self.about.joined(other.about),
+        )
+
+    def sum(self, other: Summary) -> Summary:
+        """Merge with the same sketch rows of other rows: the result is the sketch of the union."""
+        self._check_same_columns(other)
+        if not get_sketch(self.kind).is_random:
+            raise InputError("Exact summaries are merged by stacking, not by summing.")
+        if not get_sketch(self.kind).is_summable:
+            raise InputError(
+                f"A {self.kind} sketch depends on how many rows there are: sketches of parts cannot be summed."
+            )
+        identity = [(part.seed, part.stream, part.size, part.sparsity) for part in self.parts]
+        if any(part.seed is None for part in self.parts) or identity != [
+            (part.seed, part.stream, part.size, part.sparsity) for part in other.parts
+        ]:
+            raise InputError("Cannot sum: the summaries are not made by the same sketch rows (seed, stream, size).")
+        parts = tuple(_joined(mine, theirs) for mine, theirs in zip(self.parts, other.parts, strict=True))
+        rows = self.rows.plus(other.matrix)
+        if other.low is not None:
+            rows = rows.plus(other.low)
+        return Summary(
+            matrix=rows.high,
+            low=None if self.low is None and other.low is None else rows.low,
+            centre=common_centre((self, other)),
+            columns=self.columns,
+            kind=self.kind,
+            parts=parts,
+            row_count=self.row_count + other.row_count,
+            weight_sum=self.weight_sum + other.weight_sum,
+            about=self.about.joined(other.about),
+        )
+
+    @property
+    def rows(self) -> DoubleDouble:
+        """The matrix with all its digits."""
+        from partsketch.common.linalg.double_double import DoubleDouble
+
+        return DoubleDouble.of(self.matrix, self.low)
+
+    def select(self, columns: tuple[str, ...]) -> FloatArray:
+        """Return the matrix of these columns in this order."""
+        missing = [name for name in columns if name not in self.columns]
+        if missing:
+            raise InputError(f"The summary has no column {missing[0]!r}; it has {', '.join(self.columns)}.")
+        return self.matrix[:, [self.columns.index(name) for name in columns]]
+
+    def to_bytes(self) -> bytes:
+        """Return the file format, as docs/sketch-format.md describes it."""
+        from partsketch.summaries.file import to_bytes
+
+        return to_bytes(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str = "summary") -> Summary:
+        """Read what `to_bytes` wrote; `name` is used in messages."""
+        from io import BytesIO
+
+        from partsketch.summaries.file import read
+
+        return read(BytesIO(data), len(data), name)
+
+    def save(self, path: str | Path) -> None:
+        """Write to a file, whole or not at all."""
+        write_atomically(Path(path), self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Summary:
+        """Read a file that `save` wrote."""
+        from partsketch.summaries.file import load
+
+        return load(Path(path))
+
+
+def _frozen(values: FloatArray) -> FloatArray:
+    copied = np.array(values, dtype=np.float64, order="C")
+    copied.flags.writeable = False
+    return copied
+
+
+def _or_nothing(values: FloatArray | None) -> FloatArray:
+    return np.empty(0) if values is None else values
+
+
+def common_centre(summaries: Sequence[Summary]) -> FloatArray:
+    """Return for every column what the first summary that takes anything off takes off."""
+    centre = np.zeros(len(summaries[0].columns))
+    for summary in summaries:
+        centre = np.where(centre != 0, centre, summary.centre)
+    return centre
+
+
+def joined_rows(centre: FloatArray, *summaries: Summary) -> DoubleDouble:
+    """Return the rows of all matrices, one below the other, of columns from which `centre` is taken off."""
+    from partsketch.common.linalg.double_double import DoubleDouble
+
+    parts = [summary.rows.moved(-centre) for summary in summaries]
+    return DoubleDouble(np.vstack([part.high for part in parts]), np.vstack([part.low for part in parts]))
+
+
+def _shared_rows(mine: Part, theirs: Part) -> str:
+    if None in (mine.start, mine.stop, theirs.start, theirs.stop) or mine.batch != theirs.batch:
+        return f"rows of {mine.name!r}"
+    starts, stops = [part.start or 0 for part in (mine, theirs)], [part.stop or 0 for part in (mine, theirs)]
+    return f"rows {max(starts)} to {min(stops)}"
+
+
+def _joined(mine: Part, theirs: Part) -> Part:
+    """Return the part of both, whose rows must follow one another."""
+    if mine.range_overlaps(theirs):
+        raise InputError(
+            f"Cannot sum: {_shared_rows(mine, theirs)} have the same numbers in both summaries; number the rows of the "
+            "second one after the first."
+        )
+    assert mine.start is not None
+    assert theirs.start is not None
+    if mine.stop != theirs.start and theirs.stop != mine.start:
+        raise InputError("Cannot sum: the rows of the two summaries do not follow one another.")
+    return replace(mine, start=min(mine.start, theirs.start), stop=max(mine.stop or 0, theirs.stop or 0))

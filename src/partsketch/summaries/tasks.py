@@ -1,0 +1,132 @@
+"""What is asked of rows, and what they become: requests, tasks, and the pieces that tasks return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from partsketch.sketches.base import FloatArray, SketchSpecification, Stream, get_sketch
+from partsketch.summaries.partitions import UNKNOWN_END, Partitioning
+
+if TYPE_CHECKING:
+    from partsketch.sources.base import Block, Source
+
+INTERCEPT = "(intercept)"
+
+
+@dataclass(frozen=True)
+class SummaryRequest:
+    """What is asked of every row.
+
+    Attributes
+    ----------
+    specification
+        Which sketch.
+    partitioning
+        Which rows belong together.
+    fit_intercept
+        Whether a column of ones comes first.
+    sketches_per_partition
+        How many independent sketches of each partition are made: one, or k for the sketches of the whole.
+    row_count
+        Rows of the source, where a sketch needs to know it.
+    guides, centres
+        What a first pass found, one per partition, for sketches that make two; and what it took off the columns.
+    segment_rows
+        Row numbers of a segment; 0 takes as many as the kind of sketch should have.
+    """
+
+    specification: SketchSpecification
+    partitioning: Partitioning
+    fit_intercept: bool
+    sketches_per_partition: int = 1
+    row_count: int | None = None
+    guides: tuple[FloatArray, ...] = ()
+    centres: tuple[FloatArray, ...] = ()
+    segment_rows: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.segment_rows:
+            object.__setattr__(self, "segment_rows", get_sketch(self.specification.kind).segment_rows)
+
+    def stream(self, partition: int, number: int) -> Stream:
+        """Return the rows of a partition's sketch of this number."""
+        first, count = 0, self.row_count
+        if self.partitioning.bounds is not None:
+            first, stop = self.partitioning.bounds[partition : partition + 2]
+            count = None if stop == UNKNOWN_END else stop - first
+        guide = self.guides[partition] if self.guides else None
+        return Stream(partition * self.sketches_per_partition + number, first, count, guide)
+
+    def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
+        """Return what takes the rows of one segment of one partition: `done`, which has finished another, if given."""
+        from partsketch.summaries.feeder import RowFeeder
+
+        if not isinstance(done, RowFeeder):
+            return RowFeeder(source, self, partition, segment)
+        done.begin(partition, segment)
+        return done
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows numbered start to stop (None: to the end), whole segments of them.
+
+    `apart` says that its result is wanted by itself, as soon as it is there: to be kept, or without those that fail.
+    """
+
+    start: int
+    stop: int | None
+    apart: bool = False
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one segment of one partition became, or several that have been merged.
+
+    Attributes
+    ----------
+    partition, segment
+        Where it belongs.
+    matrices
+        One per sketch.
+    row_count, weight_sum
+        Rows and weight that it holds.
+    target_range
+        Smallest and largest value of every target, shape (2, targets).
+    centre
+        What was taken off each column, the ones included (from them nothing); None when nothing was.
+    level
+        Height in the tree along which segments are merged: the piece holds the 2^level segments from
+        segment · 2^level on; 0 is one segment.
+    """
+
+    partition: int
+    segment: int
+    matrices: tuple[FloatArray, ...]
+    row_count: int
+    weight_sum: float
+    target_range: FloatArray
+    centre: FloatArray | None = None
+    level: int = 0
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """The pieces of a task, merged as far as they go, and how many rows were left out for missing values."""
+
+    pieces: tuple[Piece, ...]
+    dropped: int
+    rows_seen: int
+
+
+class Feeder(Protocol):
+    """Takes the rows of one segment of one partition, and gives the piece that they become."""
+
+    def feed(self, block: Block, begin: int, end: int) -> None:
+        """Take rows begin to end of a block."""
+        ...
+
+    def finish(self) -> Piece:
+        """Return the piece."""
+        ...

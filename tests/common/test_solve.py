@@ -1,0 +1,205 @@
+"""The small solver: against NumPy's, at every rank, and what it says about dependent columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.linear_model import LinearRegression
+
+from partsketch.common.linalg.solve import solve_least_squares
+
+FloatArray = NDArray[np.float64]
+
+
+def names(count: int) -> tuple[str, ...]:
+    return tuple(f"c{i}" for i in range(count))
+
+
+def low_rank(generator: np.random.Generator, rows: int, width: int, rank: int) -> FloatArray:
+    """Whole numbers, so that products are exact and the rank is not a matter of rounding."""
+    left = generator.integers(-3, 4, size=(rows, rank)).astype(np.float64)
+    right = generator.integers(-3, 4, size=(rank, width)).astype(np.float64)
+    return np.asarray(left @ right)
+
+
+@given(
+    rows=st.integers(1, 30),
+    width=st.integers(1, 10),
+    rank=st.integers(0, 10),
+    targets=st.integers(1, 3),
+    seed=st.integers(0, 2**32),
+)
+def test_minimum_norm_solution_of_any_rank(rows: int, width: int, rank: int, targets: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    features = low_rank(generator, rows, width, min(rank, width))
+    values = generator.normal(size=(rows, targets))
+    solution = solve_least_squares(np.column_stack([features, values]), names(width), targets)
+    # Whole numbers up to 3·3·10: singular values that are not zero are far above 1e-9 of the largest.
+    expected = np.linalg.pinv(features, rcond=1e-9) @ values
+    true_rank = int(np.linalg.matrix_rank(features, tol=1e-9 * max(1.0, float(np.linalg.norm(features)))))
+    assert solution.rank == true_rank
+    scale = max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(solution.coefficients, expected, rtol=0, atol=1e-8 * scale)
+    residuals = values - features @ expected
+    np.testing.assert_allclose(solution.residual_sums, (residuals**2).sum(axis=0), rtol=1e-7, atol=1e-10)
+    assert len(solution.aliased) == width - true_rank
+
+
+@given(seed=st.integers(0, 2**32), rank=st.integers(1, 6))
+def test_minimum_norm_leaves_the_intercept_out(seed: int, rank: int) -> None:
+    """Ours with a free first column of ones is scikit-learn's, which centres first."""
+    generator = np.random.default_rng(seed)
+    features = low_rank(generator, 25, 6, rank)
+    values = generator.normal(size=25)
+    ones = np.ones((25, 1))
+    solution = solve_least_squares(np.column_stack([ones, features, values]), names(7), 1, free_columns=1)
+    centred = features - features.mean(axis=0)
+    expected = np.linalg.pinv(centred, rcond=1e-9) @ (values - values.mean())
+    scale = max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(solution.coefficients[1:, 0], expected, rtol=0, atol=1e-8 * scale)
+    intercept = values.mean() - features.mean(axis=0) @ expected
+    assert solution.coefficients[0, 0] == pytest.approx(intercept, abs=1e-7 * scale)
+
+
+@given(seed=st.integers(0, 2**32), rank=st.integers(1, 5), intercept=st.booleans())
+def test_inverse_root_is_a_symmetric_generalised_inverse(seed: int, rank: int, intercept: bool) -> None:
+    """With W = B Bᵀ: G W G = G, W G W = W, and the coefficients are W Fᵀ t."""
+    generator = np.random.default_rng(seed)
+    features = low_rank(generator, 30, 5, rank)
+    if intercept:
+        features = np.column_stack([np.ones(30), features])
+    values = generator.normal(size=30)
+    solution = solve_least_squares(
+        np.column_stack([features, values]), names(features.shape[1]), 1, free_columns=int(intercept)
+    )
+    gram = features.T @ features
+    inverse = solution.inverse_root @ solution.inverse_root.T
+    size = max(1.0, float(np.abs(inverse).max()))
+    np.testing.assert_allclose(gram @ inverse @ gram, gram, rtol=0, atol=1e-8 * np.abs(gram).max() * size)
+    np.testing.assert_allclose(inverse @ gram @ inverse, inverse, rtol=0, atol=1e-7 * size**2)
+    np.testing.assert_allclose(solution.coefficients[:, 0], inverse @ features.T @ values, rtol=0, atol=1e-7 * size)
+
+
+@given(exponents=st.lists(st.integers(-60, 60), min_size=3, max_size=3), seed=st.integers(0, 100))
+def test_units_of_columns_do_not_matter(exponents: list[int], seed: int) -> None:
+    """Powers of two are exact, so that everything scales to the last digits."""
+    generator = np.random.default_rng(seed)
+    features = generator.normal(size=(20, 3))
+    values = generator.normal(size=20)
+    units = 2.0 ** np.array(exponents)
+    plain = solve_least_squares(np.column_stack([features, values]), names(3))
+    scaled = solve_least_squares(np.column_stack([features * units, values]), names(3))
+    np.testing.assert_allclose(scaled.coefficients[:, 0] * units, plain.coefficients[:, 0], rtol=1e-12)
+    assert scaled.condition == pytest.approx(plain.condition, rel=1e-12)
+    assert scaled.rank == 3
+
+
+def test_condition_is_that_of_columns_of_norm_one() -> None:
+    generator = np.random.default_rng(0)
+    features = generator.normal(size=(50, 4)) * [1, 1e6, 1e-6, 3]
+    features[:, 3] += 100 * features[:, 0]
+    solution = solve_least_squares(np.column_stack([features, generator.normal(size=50)]), names(4))
+    expected = np.linalg.cond(features / np.linalg.norm(features, axis=0))
+    assert solution.condition == pytest.approx(expected, rel=1e-9)
+
+
+def test_aliased_columns_are_named_with_those_they_depend_on() -> None:
+    generator = np.random.default_rng(1)
+    a, b, c = generator.normal(size=(3, 40))
+    matrix = np.column_stack([np.ones(40), a, b, 2 * a - 3 * b, c, np.full(40, 7.0), np.zeros(40), c, a + b])
+    solution = solve_least_squares(
+        matrix, ("(intercept)", "a", "b", "ab", "c", "seven", "zero", "again"), free_columns=1
+    )
+    named = {alias.column: set(alias.others) for alias in solution.aliased}
+    assert named == {"ab": {"a", "b"}, "seven": {"(intercept)"}, "zero": set(), "again": {"c"}}
+    assert solution.rank == 4
+    coefficients = dict(
+        zip(("1", "a", "b", "ab", "c", "seven", "zero", "again"), solution.coefficients[:, 0], strict=True)
+    )
+    assert coefficients["zero"] == pytest.approx(0.0, abs=1e-15)
+    assert coefficients["seven"] == pytest.approx(0.0, abs=1e-12), "a constant feature gets nothing, as in scikit-learn"
+    assert coefficients["again"] == pytest.approx(coefficients["c"], abs=1e-12), "least norm shares evenly"
+    reference = LinearRegression().fit(matrix[:, 1:-1], matrix[:, -1])
+    np.testing.assert_allclose(solution.coefficients[1:, 0], reference.coef_, rtol=0, atol=1e-12)
+
+
+def test_a_zero_column_gets_exactly_zero() -> None:
+    """The sentence that users read says that the coefficient is set to 0."""
+    generator = np.random.default_rng(1)
+    for width in range(2, 9):
+        features = generator.normal(size=(40, width))
+        features[:, ::2] = 0.0
+        matrix = np.column_stack([np.ones(40), features, generator.normal(size=40)])
+        solution = solve_least_squares(matrix, names(width + 1), free_columns=1)
+        assert not solution.coefficients[1::2].any()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_no_rows_and_few_rows(rows: int) -> None:
+    matrix = np.arange(1.0, 1 + 4 * rows).reshape(rows, 4)
+    solution = solve_least_squares(matrix, names(3))
+    assert solution.rank == min(rows, 2)  # the rows of this matrix lie in a plane
+    assert np.isfinite(solution.coefficients).all()
+    np.testing.assert_allclose(matrix[:, :3] @ solution.coefficients[:, 0], matrix[:, 3], atol=1e-10)
+
+
+def test_all_zero_features() -> None:
+    solution = solve_least_squares(np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 2.0]]), names(2))
+    assert solution.rank == 0
+    assert np.isnan(solution.condition)
+    assert solution.coefficients.tolist() == [[0.0], [0.0]]
+    assert solution.residual_sums.tolist() == [5.0]
+    assert [alias.column for alias in solution.aliased] == ["c0", "c1"]
+
+
+def test_rounding_that_came_before_raises_the_tolerance() -> None:
+    generator = np.random.default_rng(2)
+    features = generator.normal(size=(20, 2))
+    features[:, 1] = features[:, 0] + 1e-10 * features[:, 1]
+    matrix = np.column_stack([features, generator.normal(size=20)])
+    assert solve_least_squares(matrix, names(2)).rank == 2
+    assert solve_least_squares(matrix, names(2), extra_rounding=1e-8).rank == 1
+    assert solve_least_squares(matrix, names(2), extra_rounding=1e-8).tolerance == pytest.approx(1e-8, rel=1e-3)
+
+
+@pytest.mark.parametrize("rows", [120, 121, 500])
+@pytest.mark.parametrize("condition", [10.0, 1e9])
+def test_many_columns_of_full_rank_are_solved_by_their_triangle(rows: int, condition: float) -> None:
+    """Without singular vectors: coefficients, residual sums, condition and inverse are those that they would give."""
+    generator = np.random.default_rng(rows)
+    width = 120
+    rotation = np.linalg.qr(generator.normal(size=(width, width)))[0] * np.geomspace(1.0, 1.0 / condition, width)
+    features = generator.normal(size=(rows, width)) @ rotation.T
+    values = generator.normal(size=(rows, 2))
+    solution = solve_least_squares(np.column_stack([features, values]), names(width), 2)
+    norms = np.linalg.norm(features, axis=0)
+    singular = np.linalg.svd(features / norms, compute_uv=False)
+    assert solution.rank == width
+    assert solution.aliased == ()
+    assert solution.condition == pytest.approx(singular[0] / singular[-1], rel=1e-3)
+    expected = np.linalg.lstsq(features / norms, values, rcond=None)[0] / norms[:, None]
+    # Two stable solvers differ by rounding times the condition number (of a square matrix up to 10¹¹ and more).
+    error = np.linalg.norm(solution.coefficients - expected) / np.linalg.norm(expected)
+    assert error < 1e-13 * solution.condition
+    residuals = ((values - features @ expected) ** 2).sum(axis=0)
+    rounding = 1e-15 * solution.condition * float((values**2).sum())
+    np.testing.assert_allclose(solution.residual_sums, residuals, rtol=0, atol=rounding)
+    inverse = np.linalg.inv((features / norms).T @ (features / norms)) / np.outer(norms, norms)
+    if condition == 10.0:
+        found = solution.inverse_root @ solution.inverse_root.T
+        np.testing.assert_allclose(found, inverse, rtol=0, atol=1e-6 * np.abs(inverse).max())
+
+
+def test_many_columns_of_which_one_is_a_sum_are_still_found_out() -> None:
+    generator = np.random.default_rng(3)
+    features = generator.normal(size=(400, 150))
+    features[:, 100] = features[:, 3] + features[:, 7]
+    values = generator.normal(size=400)
+    solution = solve_least_squares(np.column_stack([features, values]), names(150))
+    assert solution.rank == 149
+    assert [(alias.column, alias.others) for alias in solution.aliased] == [("c100", ("c3", "c7"))]
+    expected = np.linalg.lstsq(features, values, rcond=None)[0]
+    np.testing.assert_allclose(solution.coefficients[:, 0], expected, rtol=0, atol=1e-12)

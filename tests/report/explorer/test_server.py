@@ -1,0 +1,81 @@
+"""Who may see the explorer, and how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from partsketch import InputError
+from partsketch.report.explorer.server import ExplorerServer
+
+
+def get(server: ExplorerServer, path: str, host: str | None = None) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    connection.request("GET", path, headers={} if host is None else {"Host": host})
+    reply = connection.getresponse()
+    body = reply.read()
+    connection.close()
+    return reply.status, body
+
+
+def test_only_the_token_opens_it(server: ExplorerServer) -> None:
+    assert get(server, f"/{server.token}/")[0] == 200
+    assert get(server, f"/{server.token}/answer?n=1000&d=5&m=20&k=2")[0] == 200
+    for path in ("/", "/answer", f"/{server.token[:-1]}/", f"/{server.token}x/", "//", "/%00/", "/" + "a" * 5000):
+        assert get(server, path)[0] == 403
+    assert get(server, f"/{server.token}/nothing")[0] == 404
+    assert len(server.token) >= 32
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", ""])
+def test_another_name_is_refused(server: ExplorerServer, host: str) -> None:
+    assert get(server, f"/{server.token}/", host)[0] == 403
+
+
+def test_it_is_bound_to_this_machine_only(server: ExplorerServer) -> None:
+    assert server.server_address[0] == "127.0.0.1"
+
+
+def test_bad_queries_are_answered_in_words(server: ExplorerServer) -> None:
+    status, body = get(server, f"/{server.token}/answer?n=x")
+    assert status == 200
+    assert b"give a number" in body
+    assert get(server, f"/{server.token}/figure-k.svg?d=0")[0] == 400
+
+
+def test_a_port_in_use_is_one_sentence() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(InputError, match="Cannot listen on port"):
+            ExplorerServer(taken.getsockname()[1])
+
+
+def test_the_command_prints_its_address_and_ends_with_control_c() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "partsketch", "explore", "--no-browser", "--rows", "5e4"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    found = re.search(r"http://127\.0\.0\.1:(\d+)(/[\w-]{32}/\?\S+)", line)
+    assert found is not None
+    assert "n=50000" in found[2]
+    connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=20)
+    connection.request("GET", found[2])
+    assert connection.getresponse().status == 200
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "Traceback" not in errors
+    assert errors.endswith("Stopped.\n")
