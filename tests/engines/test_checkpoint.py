@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import partsketch as ps
 from partsketch import InputError, LocalEngine, SketchedRegression
-from partsketch.engines.base import TaskOutcome
+from partsketch.engines.base import Engine, Outcomes
 from partsketch.engines.checkpoint import open_checkpoint
 from partsketch.engines.checkpoint_file import from_bytes, to_bytes
 from partsketch.sketches.base import SEGMENT_ROWS
@@ -30,7 +30,7 @@ from tests.damage import write_files
 from tests.engines.test_local import MadeUpRows
 
 
-class Stops:
+class Stops(Engine):
     """The local engine, which is interrupted after some outcomes and remembers what it was asked to do."""
 
     name = "local"
@@ -40,7 +40,7 @@ class Stops:
 
     def run(
         self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
-    ) -> Iterator[TaskOutcome]:
+    ) -> Outcomes:
         self.asked = len(tasks)
         for number, outcome in enumerate(LocalEngine(1).run(source, request, tasks)):
             if number == self.after:

@@ -14,7 +14,7 @@ import pytest
 
 import partsketch as ps
 from partsketch import InputError, LocalEngine, PartsketchWarning, SketchedRegression
-from partsketch.engines.base import TaskOutcome
+from partsketch.engines.base import Engine, Outcomes, TaskOutcome
 from partsketch.fitting.fit import fit_source
 from partsketch.fitting.options import FitOptions
 from partsketch.sketches.base import SEGMENT_ROWS
@@ -30,7 +30,7 @@ Y = X @ [1.0, -1.0, 2.0, 0.5] + RNG.normal(size=ROWS) * np.repeat(np.arange(1, 9
 WEIGHTS = RNG.uniform(0.5, 2, ROWS)
 
 
-class Late:
+class Late(Engine):
     """Runs tasks here and now; those of some partitions never arrive, and the deadline passes in no time."""
 
     name = "late"
@@ -41,7 +41,7 @@ class Late:
 
     def run(
         self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
-    ) -> Iterator[TaskOutcome]:
+    ) -> Outcomes:
         self.deadline = deadline
         outcomes = list(LocalEngine(1).run(source, request, [replace(task, apart=True) for task in tasks]))
         here = [one for one in outcomes if tasks[one.tasks[0]].start // SIZE not in self.late]
@@ -101,7 +101,7 @@ def test_half_a_partition_does_not_count(fails: bool) -> None:
     rows = pa.table(columns)
 
     class OneMissing(Late):
-        def run(self, source: Any, request: Any, tasks: Any, deadline: float | None = None) -> Iterator[TaskOutcome]:
+        def run(self, source: Any, request: Any, tasks: Any, deadline: float | None = None) -> Outcomes:
             assert len(tasks) == 6
             for outcome in LocalEngine(2).run(source, request, tasks):
                 if outcome.tasks != (3,):

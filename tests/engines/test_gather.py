@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partsketch import InputError, LocalEngine
-from partsketch.engines.base import TaskOutcome
+from partsketch.engines.base import Engine, Outcomes, TaskOutcome
 from partsketch.engines.gather import Gathered, gather, make_tasks
 from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification
 from partsketch.sources.base import Source
@@ -57,7 +57,7 @@ def expected(kind: str, layout: str) -> Gathered:
     return gather(*problem(kind, layout), LocalEngine(1))
 
 
-class Replay:
+class Replay(Engine):
     """Reports these outcomes."""
 
     name = "replay"
@@ -66,7 +66,7 @@ class Replay:
         self.outcomes = outcomes
         self.closed = False
 
-    def run(self, *_: Any) -> Iterator[TaskOutcome]:
+    def run(self, *_: Any) -> Outcomes:
         try:
             yield from self.outcomes
         finally:

@@ -18,18 +18,19 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from partsketch import InputError, LocalEngine, SketchedRegression
-from partsketch.engines.base import TaskOutcome, get_engine, using_engine
+from partsketch.engines.base import Outcomes, get_engine, using_engine
 from partsketch.engines.local import usable_cores
 from partsketch.fitting.fit import fit_source
 from partsketch.fitting.options import FitOptions
 from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification
 from partsketch.sources import DenseBlock, Encoding
+from partsketch.sources.base import Capabilities
 from partsketch.summaries.partitions import single_partition
 from partsketch.summaries.tasks import SummaryRequest, Task
 
 
 @dataclass(frozen=True)
-class MadeUpRows:
+class MadeUpRows(Capabilities):
     """Rows without storage; some ranges are slow to read, some fail."""
 
     row_count: int
@@ -243,7 +244,7 @@ def test_an_engine_object_is_used() -> None:
     class Watching(LocalEngine):
         name = "watching"
 
-        def run(self, source: Any, request: SummaryRequest, tasks: Any, deadline: Any = None) -> Iterator[TaskOutcome]:
+        def run(self, source: Any, request: SummaryRequest, tasks: Any, deadline: Any = None) -> Outcomes:
             seen.extend(tasks)
             return super().run(source, request, tasks, deadline)
 

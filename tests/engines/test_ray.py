@@ -230,7 +230,7 @@ def test_addresses(ray_engine: Any) -> None:
     import ray
 
     for address in ("ray", "ray://auto"):
-        with get_engine(address) as engine:  # type: ignore[attr-defined]
+        with get_engine(address) as engine:
             assert engine.name == "ray"
         assert ray.is_initialized()
     with pytest.raises(InputError, match="connected to a Ray runtime already"):

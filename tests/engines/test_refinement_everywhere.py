@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,19 +10,17 @@ import pytest
 from scipy import sparse
 
 from partsketch import SketchedRegression
-from partsketch.engines.base import TaskOutcome
+from partsketch.engines.base import Engine, Outcomes, TaskOutcome
 from partsketch.summaries.summarise import summarise_rows
 from partsketch.summaries.tasks import Task
 
 
-class BackwardEngine:
+class BackwardEngine(Engine):
     """Runs tasks in reverse, in blocks of another size."""
 
     name = "backward"
 
-    def run(
-        self, source: Any, request: Any, tasks: Sequence[Task], deadline: float | None = None
-    ) -> Iterator[TaskOutcome]:
+    def run(self, source: Any, request: Any, tasks: Sequence[Task], deadline: float | None = None) -> Outcomes:
         for index in reversed(range(len(tasks))):
             yield TaskOutcome((index,), summarise_rows(source, request, tasks[index], 1000))
 

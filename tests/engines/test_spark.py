@@ -19,6 +19,7 @@ import partsketch as ps
 from partsketch import InputError, LocalEngine, SketchedRegression
 from partsketch.engines.base import get_engine
 from partsketch.engines.gather import make_tasks
+from partsketch.engines.spark import SparkEngine
 from partsketch.fitting.fit import fit_source
 from partsketch.sketches.base import SEGMENT_ROWS
 from partsketch.sources import DenseBlock
@@ -205,7 +206,8 @@ def test_a_deadline_ends_and_cancels(spark_engine: Any, tmp_path: Path) -> None:
 def test_sessions(spark_engine: Any) -> None:
     """The session of the process is taken, and another cannot be had at the same time."""
     for where in ("spark", "spark://local[2]", spark_engine.session):
-        with get_engine(where) as engine:  # type: ignore[attr-defined]
+        with get_engine(where) as engine:
+            assert isinstance(engine, SparkEngine)
             assert engine.session is spark_engine.session
         assert spark_engine.session.range(3).count() == 3
     with pytest.raises(InputError, match="has a Spark session already"):

@@ -8,7 +8,7 @@ Sketches have at least ten rows more than columns, so that the loss has a finite
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from partsketch import LocalEngine, PartsketchWarning, SketchedRegression
-from partsketch.engines.base import TaskOutcome
+from partsketch.engines.base import Engine, Outcomes, TaskOutcome
 from partsketch.sources import Source
 from partsketch.summaries.summarise import summarise_rows
 from partsketch.summaries.tasks import SummaryRequest, Task
@@ -25,14 +25,14 @@ from partsketch.summaries.tasks import SummaryRequest, Task
 FloatArray = NDArray[np.float64]
 
 
-class InThisThread:
+class InThisThread(Engine):
     """The smallest engine there is: thousands of small fits need no pool of threads."""
 
     name = "in this thread"
 
     def run(
         self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
-    ) -> Iterator[TaskOutcome]:
+    ) -> Outcomes:
         for number, task in enumerate(tasks):
             yield TaskOutcome((number,), summarise_rows(source, request, task, 50_000))
 

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from partsketch import InputError
+from partsketch import InputError, LocalEngine
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.engines.gather import make_tasks
 from partsketch.engines.worker import run_on_chunks, run_task
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources import Source, array_source, open_source
-from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, is_remote
+from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, Collection, is_remote
 from partsketch.sources.cluster.remote import ChunkedArrays, ChunkedColumns, JoinedSource, holds_rows, part_of
 from partsketch.sources.labelled import LabelledSource
 from partsketch.sources.storage import schema_columns
@@ -29,16 +29,19 @@ from partsketch.summaries.summarise import summarise_rows
 from partsketch.summaries.tasks import SummaryRequest, Task, TaskResult
 
 
-class Pieces:
+class Pieces(Collection):
     """A collection whose cluster is a list."""
 
     engine = "list"
     noun = "list of tables"
-    token = "1"
 
     def __init__(self, chunks: list[Any]) -> None:
         self.chunks = chunks
         self.name = "dask"  # collections are known by the package of their type; this one borrows the name
+
+    @property
+    def token(self) -> str:
+        return "1"
 
     def map(self, work: Callable[[Any], Any]) -> Iterable[Any]:
         return [pickle.loads(pickle.dumps(work))(chunk) for chunk in self.chunks]
@@ -169,7 +172,7 @@ def test_rows_do_not_come_to_the_driver() -> None:
     arrays = ChunkedArrays(Chunks(None, (5,), "dask array", "dask"), ("x",), ("y",), False)
     with pytest.raises(InputError, match="dask array"):
         next(iter(arrays.read()))
-    for engine in (None, object()):
+    for engine in (None, LocalEngine(1)):
         with pytest.raises(InputError, match="stays on its cluster: use engine='dask'"):
             open_source(Frame(), target="y", engine=engine)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self, TypeAlias
 
 from partsketch.common.errors import InputError
 from partsketch.sources.base import Source
-from partsketch.sources.cluster.chunked import cluster_of
+from partsketch.sources.cluster.chunked import ChunkedRows, cluster_of, refuse_collection
 from partsketch.summaries.tasks import SummaryRequest, Task, TaskResult
 
 
@@ -34,8 +34,44 @@ class TaskOutcome:
     error: Exception | None = None
 
 
-class Closing:
-    """Closes what an engine started when its `with` block ends."""
+#: What an engine reports; closing the generator ends what is under way.
+Outcomes: TypeAlias = Generator[TaskOutcome, None, None]
+
+
+class Engine:
+    """Runs tasks. Contains no mathematics: every engine calls the same function on the same rows.
+
+    Engines are subclasses. What an engine started, it stops in `close`, at the end of its `with` block.
+    """
+
+    name: str
+
+    def run(
+        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+    ) -> Outcomes:
+        """Yield what became of every task, in the order in which they end.
+
+        Several tasks may be reported together, merged by `merge_results`. A task that fails is reported like any other
+        and stops nothing: the caller decides. Closing the generator cancels what is under way; so does the deadline, a
+        value of `time.monotonic`, after which it ends.
+        """
+        raise NotImplementedError
+
+    def open_collection(self, data: Any) -> ChunkedRows:
+        """Return the rows of a collection of this engine's cluster."""
+        raise refuse_collection(data)
+
+    def open_arrays(
+        self, X: Any, y: Any, sample_weight: Any, feature_names: Sequence[str] | None, target_names: Sequence[str]
+    ) -> Source:
+        """Return features, targets and weights that are arrays of this engine's cluster."""
+        raise InputError(
+            f"X is a collection of {cluster_of(X)} and stays on its cluster: fit it with partsketch.fit(X, target=…, "
+            f"engine={cluster_of(X)!r})."
+        )
+
+    def close(self) -> None:
+        """Stop or leave what was started."""
 
     def __enter__(self) -> Self:
         return self
@@ -44,30 +80,6 @@ class Closing:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def close(self) -> None:
-        """Stop or leave what was started."""
-        raise NotImplementedError
-
-
-class Engine(Protocol):
-    """Runs tasks. Contains no mathematics: every engine calls the same function on the same rows.
-
-    An engine that starts a cluster of its own is a context manager that stops it.
-    """
-
-    name: str
-
-    def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
-    ) -> Iterator[TaskOutcome]:
-        """Yield what became of every task, in the order in which they end.
-
-        Several tasks may be reported together, merged by `merge_results`. A task that fails is reported like any other
-        and stops nothing: the caller decides. Closing the iterator cancels what is under way; so does the deadline, a
-        value of `time.monotonic`, after which the iterator ends.
-        """
-        ...
 
 
 #: Module and class of every engine; each takes nothing (a cluster of its own), an address, or a session object.
@@ -89,7 +101,7 @@ def get_engine(engine: Any) -> Engine:
     engine
         "local"; "dask", "ray" or "spark" for a cluster started on this machine; an address such as
         "dask://host:8786", "tcp://host:8786", "ray://host:10001", "ray://auto", "spark://host:7077" or
-        "spark://local[2]"; a `distributed.Client` or a `pyspark.sql.SparkSession`; or an object with a method `run`.
+        "spark://local[2]"; a `distributed.Client` or a `pyspark.sql.SparkSession`; or an `Engine`.
     """
     if isinstance(engine, str):
         if engine == "local":
@@ -108,12 +120,12 @@ def get_engine(engine: Any) -> Engine:
     package = type(engine).__module__.partition(".")[0]
     if package in _SESSIONS:
         return _make(_SESSIONS[package], engine)
-    if not callable(getattr(engine, "run", None)):
+    if not isinstance(engine, Engine):
         raise InputError(
-            "engine is the name or the address of an engine, a Dask client, a Spark session, or an object with a "
-            "method run(source, request, tasks, deadline)."
+            "engine is the name or the address of an engine, a Dask client, a Spark session, or an object of a "
+            "subclass of partsketch.engines.base.Engine."
         )
-    return engine  # type: ignore[no-any-return]
+    return engine
 
 
 def _make(name: str, *where: Any) -> Engine:
@@ -129,5 +141,5 @@ def using_engine(engine: Any, data: Any = None) -> Iterator[Engine]:
     A collection of a cluster stays there: it brings its own engine where the default, "local", was left.
     """
     made = get_engine(cluster_of(data) or engine if engine == "local" else engine)
-    with made if made is not engine and isinstance(made, AbstractContextManager) else nullcontext():
+    with made if made is not engine else nullcontext():
         yield made

@@ -11,11 +11,10 @@ from queue import Empty, SimpleQueue
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
-from partsketch.engines.base import TaskOutcome
+from partsketch.engines.base import Engine, Outcomes, TaskOutcome
 from partsketch.engines.bundles import Bundle, run_bundle, shrinking_bundles
 from partsketch.engines.progress import RowProgress
 from partsketch.sources.base import Source
-from partsketch.sources.memory.arrays import ArraySource
 from partsketch.summaries.summarise import summarise_rows
 from partsketch.summaries.tasks import SummaryRequest, Task
 
@@ -35,7 +34,7 @@ class _StoppedError(Exception):
     """Raised inside a worker when its result is not wanted any more."""
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """Worker threads on this machine.
 
     Parameters
@@ -58,14 +57,15 @@ class LocalEngine:
 
     def run(
         self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
-    ) -> Iterator[TaskOutcome]:
+    ) -> Outcomes:
         """Yield outcomes as tasks end; tasks are begun in their order."""
         if not tasks:
             return
         # Tasks that begin inside a row group cost the rows before them; of rows in memory tasks are so short that
         # handing them out one by one would be a good part of the work.
-        apart = deadline is not None or any(task.apart for task in tasks) or getattr(source, "one_by_one", False)
-        apart = apart or not (source.boundaries or isinstance(source, ArraySource))
+        apart = deadline is not None or any(task.apart for task in tasks) or source.one_by_one
+        in_memory = source.features_in_memory is not None and source.stored_entries is None
+        apart = apart or not (source.boundaries or in_memory)
         bundles = shrinking_bundles(len(tasks), self.threads, 1 if apart else _MOST_TASKS)
         threads = min(self.threads, len(bundles))
         stop = threading.Event()

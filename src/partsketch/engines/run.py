@@ -44,9 +44,7 @@ def run_tasks(
                 break
     finally:
         # Stops the work that is under way, when an error or an interrupt leaves some.
-        close = getattr(running, "close", None)
-        if close is not None:
-            close()
+        running.close()
     if earliest is not None and earliest.error is not None:
         raise earliest.error
     if missing and deadline is None:

@@ -9,27 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.engines.base import Engine
 from partsketch.sources.base import Source
-from partsketch.sources.cluster.chunked import cluster_of
 
 
-def open_collection(X: Any, y: Any, sample_weight: Any, partition_column: str | None, engine: Any) -> Source:
+def open_collection(X: Any, y: Any, sample_weight: Any, partition_column: str | None, engine: Engine) -> Source:
     """Return features and targets that stay on a cluster as a source; nothing of their values is looked at here."""
     if partition_column is not None:
         raise InputError(
             f"partition_by={partition_column!r} names a column: fit a collection of a cluster by the values of a "
             "column with partsketch.fit(frame, target=…), or use 'order' or 'shuffle'."
         )
-    if not hasattr(engine, "open_arrays"):
-        raise InputError(
-            f"X is a collection of {cluster_of(X)} and stays on its cluster: fit it with partsketch.fit(X, target=…, "
-            f"engine={cluster_of(X)!r})."
-        )
     names = [str(name) for name in getattr(X, "columns", ())]
     # A Dask array has a name too, but it is Dask's.
     named = y if hasattr(y, "to_dask_array") or not hasattr(y, "chunks") else None
-    source: Source = engine.open_arrays(X, y, sample_weight, names or None, target_names(named, y, names))
-    return source
+    return engine.open_arrays(X, y, sample_weight, names or None, target_names(named, y, names))
 
 
 def target_names(target: Any, values: NDArray[Any], features: Sequence[str]) -> list[str]:

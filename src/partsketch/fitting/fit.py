@@ -51,7 +51,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
     """
     method = METHODS[options.method]
     features = estimated_columns(source, options)
-    unreadable = getattr(source, "unreadable", ())
+    unreadable = source.unreadable
     source, partitioning, left_out = _partition(source, options)
     _check_count(partitioning.count, len(unreadable), options)
     reasons = {"method": f"method={options.method!r} was asked for: {method.description}"}

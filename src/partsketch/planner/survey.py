@@ -216,7 +216,7 @@ def _moments(source: Source, options: FitOptions, count: int) -> list[list[Parti
 
 def _rows_from_size(source: Source) -> int | None:
     """Return about how many lines local CSV files have, from their sizes and the length of their first lines."""
-    data_files = getattr(getattr(source, "rows", None), "data_files", None)
+    data_files = source.opened_files
     if data_files is None or not data_files.is_local or any(path.endswith(".gz") for path in data_files.paths):
         return None
     rows = 0.0

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.column_kernels import copy_transposed
 from partsketch.sources.encoding import Encoding
+
+if TYPE_CHECKING:
+    from partsketch.sources.files.paths import DataFiles
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -75,8 +78,78 @@ class FilePart:
     stop: int | None
 
 
+@dataclass(frozen=True)
+class PartitionLeftOut:
+    """A partition that the model does not know: its name, its rows if they are known, and why it was left out."""
+
+    name: str
+    row_count: int | None
+    reason: str
+
+
+class Capabilities(Protocol):
+    """What a source may be able to do beyond delivering rows.
+
+    Sources are subclasses of this: one that can do more says so, the others inherit that they cannot. A wrapper is a
+    `SourceWrapper`, which passes everything on, so that it cannot lose a capability by not knowing of it.
+
+    Attributes
+    ----------
+    row_major
+        Whether the features of a row lie one after another in memory.
+    one_by_one
+        Whether each task must be read by itself.
+    features_in_memory
+        The features as one array, dense or in compressed rows, where they are held so.
+    stored_entries
+        Number of stored entries of compressed rows.
+    opened_files
+        The files that are read, where rows come from files.
+    unreadable
+        Files that were asked for and are not among the rows, because they could not be opened.
+    on_cluster
+        Whether the rows lie on a cluster, as those of a `RemoteSource` do.
+    """
+
+    @property
+    def row_major(self) -> bool:
+        return False
+
+    @property
+    def one_by_one(self) -> bool:
+        return False
+
+    @property
+    def features_in_memory(self) -> Any:
+        return None
+
+    @property
+    def stored_entries(self) -> int | None:
+        return None
+
+    @property
+    def opened_files(self) -> DataFiles | None:
+        return None
+
+    @property
+    def unreadable(self) -> tuple[PartitionLeftOut, ...]:
+        return ()
+
+    @property
+    def on_cluster(self) -> bool:
+        return False
+
+    def leaving_finiteness(self) -> Source:
+        """Return this source without its check for NaN and infinity, for a reader that checks what it makes of them."""
+        return cast(Source, self)
+
+    def sliced(self, start: int, stop: int | None) -> Source | None:
+        """Return the source of rows start to stop, numbered from zero, where rows are held; None where they are not."""
+        return None
+
+
 @runtime_checkable
-class Source(Protocol):
+class Source(Capabilities, Protocol):
     """Numbered rows with chosen columns.
 
     A source is a small value: it can be pickled and opened again on another machine, unless it holds the rows
@@ -180,12 +253,3 @@ class DenseBlock:
             labels=None if self.labels is None else self.labels[positions],
             dropped=self.dropped,
         )
-
-
-@dataclass(frozen=True)
-class PartitionLeftOut:
-    """A partition that the model does not know: its name, its rows if they are known, and why it was left out."""
-
-    name: str
-    row_count: int | None
-    reason: str

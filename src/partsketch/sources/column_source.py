@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.sources.arrow_values import as_numbers, coded
-from partsketch.sources.base import FilePart, FloatArray, IntArray, PartitionLeftOut
+from partsketch.sources.base import Capabilities, FilePart, FloatArray, IntArray, PartitionLeftOut
 from partsketch.sources.blocks import ColumnBlock, Indicators
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.faults import (
@@ -23,6 +23,7 @@ from partsketch.sources.faults import (
     number_faults,
     weight_faults,
 )
+from partsketch.sources.files.paths import DataFiles
 from partsketch.sources.levels import PartitionColumn
 from partsketch.sources.roles import Selection
 from partsketch.sources.row_numbers import consecutive
@@ -30,7 +31,7 @@ from partsketch.sources.storage import RawBatch, Rows
 
 
 @dataclass(frozen=True)
-class ColumnSource:
+class ColumnSource(Capabilities):
     """Rows with named columns, of which `rows` delivers exactly those that the selection uses, in its order.
 
     Attributes
@@ -101,6 +102,11 @@ class ColumnSource:
     def description(self) -> str:
         """The source in one phrase."""
         return self.rows.description
+
+    @property
+    def opened_files(self) -> DataFiles | None:
+        """The files that are read."""
+        return self.rows.opened_files
 
     def counted(self) -> ColumnSource:
         """Return this source with its rows counted."""

@@ -49,7 +49,7 @@ def data_identity(source: Source) -> dict[str, str]:
     Files are known by size, time of the last change and a digest of both ends; rows in memory by a digest of all.
     """
     if is_remote(source):
-        return {"the collection": source.chunks.fingerprint}  # type: ignore[attr-defined]
+        return {"the collection": source.chunks.fingerprint}
     if isinstance(source, LabelledSource):
         return {**data_identity(source.source), "labels": _digest(source.labels)}
     if isinstance(source, ArraySource):
@@ -80,10 +80,9 @@ def _rows_identity(rows: Rows) -> dict[str, str]:
         parts = [part for part in rows.parts if isinstance(part, NpyPart)]
         paths, names = tuple(part.path for part in parts), tuple(part.name for part in parts)
         return file_identities(DataFiles("", paths, names, "NumPy"))
-    data_files = getattr(rows, "data_files", None)
-    if not isinstance(data_files, DataFiles):
+    if rows.opened_files is None:
         raise _unknown(rows.description)
-    return file_identities(data_files)
+    return file_identities(rows.opened_files)
 
 
 def file_identities(data_files: DataFiles) -> dict[str, str]:

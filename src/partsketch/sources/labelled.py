@@ -10,17 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.sources.base import Block, FilePart, Source
-from partsketch.sources.encoding import Encoding
+from partsketch.sources.base import Block, Source
+from partsketch.sources.wrapper import SourceWrapper
 
 
 @dataclass(frozen=True)
-class LabelledSource:
-    """Another source, with a partition label for each of its rows."""
+class LabelledSource(SourceWrapper):
+    """Another source, with a partition label for each of its rows: the index of its value."""
 
-    source: Source
     labels: NDArray[np.int64]
-    partition_values: tuple[str, ...]
+    values: tuple[str, ...]
 
     @classmethod
     def from_values(cls, source: Source, values: NDArray[Any]) -> LabelledSource:
@@ -33,54 +32,9 @@ class LabelledSource:
         return cls(source, labels.astype(np.int64), tuple(str(value) for value in distinct))
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the features."""
-        return self.source.feature_names
-
-    @property
-    def target_names(self) -> tuple[str, ...]:
-        """Names of the targets."""
-        return self.source.target_names
-
-    @property
-    def row_count(self) -> int | None:
-        """Number of rows."""
-        return self.source.row_count
-
-    @property
-    def replayable(self) -> bool:
-        """Whether rows can be read again."""
-        return self.source.replayable
-
-    @property
-    def random_access(self) -> bool:
-        """Whether reading may start anywhere."""
-        return self.source.random_access
-
-    @property
-    def boundaries(self) -> tuple[int, ...]:
-        """Rows at which reading starts cheaply."""
-        return self.source.boundaries
-
-    @property
-    def files(self) -> tuple[FilePart, ...]:
-        """Files behind the rows."""
-        return self.source.files
-
-    @property
-    def has_weights(self) -> bool:
-        """Whether blocks carry weights."""
-        return self.source.has_weights
-
-    @property
-    def encoding(self) -> Encoding:
-        """One-hot encoding of text columns."""
-        return self.source.encoding
-
-    @property
-    def description(self) -> str:
-        """The source in one phrase."""
-        return self.source.description
+    def partition_values(self) -> tuple[str, ...]:
+        """The distinct values as text."""
+        return self.values
 
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[Block]:
         """Yield the blocks of the other source, labelled."""
@@ -89,9 +43,5 @@ class LabelledSource:
 
     def sliced(self, start: int, stop: int | None) -> LabelledSource | None:
         """Return the source of rows start to stop, numbered from zero; None when the other source cannot."""
-        cut = getattr(self.source, "sliced", None)
-        return None if cut is None else replace(self, source=cut(start, stop), labels=self.labels[start:stop])
-
-    def counted(self) -> LabelledSource:
-        """Return this source with its rows counted."""
-        return replace(self, source=self.source.counted())
+        part = self.source.sliced(start, stop)
+        return None if part is None else replace(self, source=part, labels=self.labels[start:stop])

@@ -10,7 +10,7 @@ import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.sources.base import Source
-from partsketch.sources.cluster.chunked import ChunkedRows, cluster_of, open_chunked
+from partsketch.sources.cluster.chunked import ChunkedRows, CollectionOpener, cluster_of, open_chunked
 from partsketch.sources.cluster.remote import ChunkedColumns
 from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.encoding import Encoding
@@ -35,7 +35,7 @@ def open_source(
     missing: Missing = "error",
     fit_intercept: bool = True,
     encoding: Encoding | None = None,
-    engine: Any = None,
+    engine: CollectionOpener | None = None,
 ) -> Source:
     """Open data as a source of numbered rows.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.sources.base import FilePart
+from partsketch.sources.files.paths import DataFiles
 
 Kind = Literal["number", "text", "other"]
 
@@ -59,7 +60,19 @@ class RawBatch:
         return f"row {row} ({self.file_name}, row {row - self.file_start})" if self.file_name else f"row {row}"
 
 
-class Rows(Protocol):
+class StorageCapabilities(Protocol):
+    """What a storage may be able to do: kinds of storage are subclasses, and inherit that they cannot."""
+
+    @property
+    def opened_files(self) -> DataFiles | None:
+        return None
+
+    def sliced(self, start: int, stop: int | None) -> Rows | None:
+        """Return rows start to stop, numbered from zero, where they are held in memory; None where they are not."""
+        return None
+
+
+class Rows(StorageCapabilities, Protocol):
     """Storage of rows. Attributes of the same name mean what they mean in `Source`."""
 
     @property

@@ -48,7 +48,7 @@ class RowFeeder:
         self._sketch = get_sketch(request.specification.kind)
         # Rows that lie one after another in memory are copied as they are where the sketch takes either: products of
         # the library have the same bits, unless columns or rows are few.
-        either = padded_width(self._width) >= self._sketch.row_tiles_from and getattr(source, "row_major", False)
+        either = padded_width(self._width) >= self._sketch.row_tiles_from and source.row_major
         self._tile_by_rows = either or self._sketch.wants_rows
         self._may_be_either = either and not self._sketch.wants_rows
         self._tile = np.empty((0, 0))

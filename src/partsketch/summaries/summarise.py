@@ -34,10 +34,8 @@ def summarise_rows(
     walk = _contiguous if request.partitioning.bounds is not None else _scattered
     tally = _Tally(after_block)
     # Sketches notice values that are not finite in their products, so the source need not look for them as well.
-    lenient = getattr(source, "leaving_finiteness", None)
-    reader = source if lenient is None else lenient()
     try:
-        blocks = tally.count(reader.read(task.start, task.stop, block_rows))
+        blocks = tally.count(source.leaving_finiteness().read(task.start, task.stop, block_rows))
         pieces = merge_in_order(request.specification.kind, walk(source, request, blocks))
     except NotFiniteError as error:
         # The source itself knows best where a value came from; and rows of scattered partitions meet the check out of

@@ -24,7 +24,9 @@ from partsketch.cli import _run
 from partsketch.fitting.options import FitOptions
 from partsketch.paper.stored_data import stored_data
 from partsketch.planner.diagnosis.diagnosing import diagnose_source
+from partsketch.sources.base import Source
 from partsketch.sources.memory.arrays import array_source
+from partsketch.sources.wrapper import SourceWrapper
 from partsketch.summaries.partitions import Partitioning
 
 
@@ -284,20 +286,18 @@ def test_unlike_coefficients_are_noticed() -> None:
     assert any("Coefficients differ" in sentence for sentence in found.advice)
 
 
-class _CountingSource:
+class _CountingSource(SourceWrapper):
     """Counts how often each row is read."""
 
-    def __init__(self, source: Any) -> None:
-        self._source = source
-        self.reads = np.zeros(source.row_count, dtype=int)
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.reads = np.zeros(source.row_count or 0, dtype=int)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "leaving_finiteness":
-            raise AttributeError(name)
-        return getattr(self._source, name)
+    def leaving_finiteness(self) -> Source:
+        return self
 
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[Any]:
-        for block in self._source.read(start, stop, block_rows):
+        for block in self.source.read(start, stop, block_rows):
             self.reads[block.row_numbers] += 1
             yield block
 
@@ -329,7 +329,7 @@ def test_every_row_of_large_leverage_is_found_whatever_the_blocks(
 
     class Blocks(_CountingSource):
         def read(self, start: int = 0, stop: int | None = None, block_rows: int = 0) -> Iterator[Any]:
-            yield from self._source.read(start, stop, block)
+            yield from self.source.read(start, stop, block)
 
     options = FitOptions("average", count, "order", "spread", "gaussian", None, False, 0)
     found = diagnose_source(Blocks(source), options)

@@ -11,14 +11,14 @@ import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.engines.bundles import answer, taken
-from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, chunk_rows
+from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, Collection, chunk_rows
 from partsketch.sources.cluster.remote import ChunkedArrays
 from partsketch.sources.storage import Column, check_numeric
 
 T = TypeVar("T")
 
 
-class DaskCollection:
+class DaskCollection(Collection):
     """One or several Dask collections with the same chunks of rows.
 
     With several, a chunk is the tuple of theirs.

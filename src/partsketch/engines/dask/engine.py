@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 from partsketch.common.errors import InputError
-from partsketch.engines.base import Closing, TaskOutcome
+from partsketch.engines.base import Engine, Outcomes
 from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
 from partsketch.sources.base import Source
@@ -18,7 +18,7 @@ from partsketch.summaries.tasks import SummaryRequest, Task
 _CONNECT_SECONDS = 10
 
 
-class DaskEngine(Closing):
+class DaskEngine(Engine):
     """Workers of a Dask cluster.
 
     Parameters
@@ -86,7 +86,7 @@ class DaskEngine(Closing):
 
     def run(
         self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
-    ) -> Iterator[TaskOutcome]:
+    ) -> Outcomes:
         """Yield outcomes as bundles of tasks end on the cluster, merged there."""
         from partsketch.engines.dask.flight import Flight
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 from partsketch.common.errors import InputError
@@ -15,7 +15,7 @@ from partsketch.engines.base import TaskOutcome
 from partsketch.engines.bundles import bundle_tasks, merge_bundles, task_rows
 from partsketch.engines.dask import work as dask_work
 from partsketch.sources.base import Source
-from partsketch.sources.cluster.chunked import RemoteSource, is_remote
+from partsketch.sources.cluster.chunked import is_remote
 from partsketch.sources.cluster.remote import holds_rows, part_of
 from partsketch.summaries.tasks import SummaryRequest, Task
 
@@ -47,7 +47,7 @@ class Flight:
         self._attempts: dict[int, Any] = {}
         self._merges: dict[int, tuple[tuple[int, ...], Any]] = {}
         self._chunks: dict[int, Any] = {}
-        self._remote = cast(RemoteSource, source) if is_remote(source) else None
+        self._remote = source if is_remote(source) else None
         self._holds_rows = self._remote is None and holds_rows(source)
         threads = max(1, sum(client.nthreads().values()))
         self._most_running = 3 * threads + 1

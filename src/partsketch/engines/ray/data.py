@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from partsketch.common.errors import InputError
 from partsketch.engines.bundles import answer, taken
 from partsketch.engines.ray.engine import import_ray
-from partsketch.sources.cluster.chunked import ChunkedRows, Chunks
+from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, Collection
 from partsketch.sources.identity import joint_digest, table_digest
 from partsketch.sources.storage import Column, schema_columns
 
@@ -23,7 +23,7 @@ _UNDER_WAY = 64
 
 
 @dataclass
-class RayBlocks:
+class RayBlocks(Collection):
     """References to the blocks of a dataset, Arrow tables in Ray's object store."""
 
     refs: tuple[Any, ...]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from partsketch.common.errors import InputError
-from partsketch.engines.base import Closing, TaskOutcome
+from partsketch.engines.base import Engine, Outcomes, TaskOutcome
 from partsketch.engines.bundles import Bundle, bundle_tasks, lost, merge_bundles, run_bundle, task_rows
 from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
@@ -41,7 +41,7 @@ def import_ray() -> Any:
     return ray
 
 
-class RayEngine(Closing):
+class RayEngine(Engine):
     """Workers of a Ray runtime.
 
     Parameters
@@ -91,7 +91,7 @@ class RayEngine(Closing):
 
     def run(
         self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
-    ) -> Iterator[TaskOutcome]:
+    ) -> Outcomes:
         """Yield outcomes as bundles of tasks end and are merged; a bounded number is under way."""
         with RowProgress(task_rows(tasks, range(len(tasks)))) as progress:
             yield from _Run(self._ray, source, request, tasks, progress).outcomes(deadline)
@@ -107,7 +107,7 @@ class _Run:
         self._kind = request.specification.kind
         workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
         self._pieces_are_sent = not is_remote(source) and holds_rows(source)
-        chunks: Chunks | None = source.chunks if is_remote(source) else None  # type: ignore[attr-defined]
+        chunks: Chunks | None = source.chunks if is_remote(source) else None
         self._blocks = () if chunks is None else chunks.collection.refs  # type: ignore[union-attr]
         in_memory = self._pieces_are_sent or chunks is not None
         bundles = bundle_tasks(len(tasks), workers, *([_MOST_TASKS_IN_MEMORY] if in_memory else []))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from partsketch.common.errors import InputError
-from partsketch.engines.base import Closing, TaskOutcome
+from partsketch.engines.base import Engine, Outcomes
 from partsketch.engines.bundles import bundle_tasks, task_rows
 from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
@@ -33,7 +33,7 @@ def import_session() -> Any:
     return SparkSession
 
 
-class SparkEngine(Closing):
+class SparkEngine(Engine):
     """Executors of a Spark session.
 
     Parameters
@@ -85,7 +85,7 @@ class SparkEngine(Closing):
 
     def run(
         self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
-    ) -> Iterator[TaskOutcome]:
+    ) -> Outcomes:
         """Yield outcomes as jobs end; files are read by several jobs, a `DataFrame` is run through by one."""
         from partsketch.engines.spark.jobs import FileJobs, run_jobs
 

@@ -63,8 +63,7 @@ class Refinement:
         self._intercept, self._seed = fit_intercept, seed
         self._columns = int(fit_intercept) + len(source.feature_names)
         self._targets = len(source.target_names)
-        is_sparse = hasattr(getattr(source, "features", None), "nnz")
-        self._rows = Rows(source, partitioning, fit_intercept, engine, is_sparse)
+        self._rows = Rows(source, partitioning, fit_intercept, engine, source.stored_entries is not None)
 
     def dense(self) -> Refined | None:
         """Precondition by a sketch; None when its columns are as good as dependent."""

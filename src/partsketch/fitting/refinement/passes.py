@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from partsketch.engines.run import run_tasks
 from partsketch.engines.tolerance import Tolerance
 from partsketch.fitting.refinement import kernels
 from partsketch.sketches.base import SketchSpecification
-from partsketch.sources.base import Block, Source
+from partsketch.sources.base import Block, DenseBlock, Source
 from partsketch.summaries.feeder import NotFiniteError
 from partsketch.summaries.partitions import Partitioning
 from partsketch.summaries.tasks import Feeder, Piece, SummaryRequest
@@ -192,9 +192,8 @@ class _Multiplier:
             kernels.add_sparse_scales(*entries, weights, self._first, self._scales)
 
     def _feed_dense(self, block: Block, begin: int, end: int, weights: FloatArray) -> None:
-        features = getattr(block, "features", None)
-        if features is not None and features.dtype == np.float64 and features.flags.c_contiguous:
-            self._add(features[begin:end], block.targets[begin:end], weights)  # type: ignore[attr-defined]
+        if isinstance(block, DenseBlock) and block.features.dtype == np.float64 and block.features.flags.c_contiguous:
+            self._add(cast(FloatArray, block.features[begin:end]), block.targets[begin:end], weights)
             return
         width = self._features + self._targets
         if not self._buffer.size:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from partsketch.common.errors import InputError
@@ -45,10 +43,10 @@ def refine_if_quicker(
         if options.fit_intercept and not sparse and _lies_far_from_zero(source):
             return None, f"{why}, but products of columns that lie far from zero lose their digits; so {FACTOR_ROUTE}"
     else:
-        if engine.name != "local" or rows is None or not hasattr(source, "features"):
+        if engine.name != "local" or rows is None or source.features_in_memory is None:
             return None, FACTOR_ROUTE
         columns = len(source.feature_names) + int(options.fit_intercept)
-        entries = _entries(source)
+        entries = source.stored_entries
         sparse = entries is not None
         if entries is not None:
             if rows * columns**2 < max(LEAST_SPARSE_WORK, LEAST_WORK_PER_ENTRY * (entries + rows)):
@@ -76,17 +74,11 @@ def _rows(source: Source, partitioning: Partitioning) -> int | None:
 
 def is_sparse(source: Source) -> bool:
     """Tell whether the rows are stored as sparse ones, for which a fit may do without a factor."""
-    return _entries(source) is not None
-
-
-def _entries(source: Source) -> int | None:
-    """Return the number of stored entries of sparse rows."""
-    features: Any = getattr(source, "features", None)
-    return int(features.nnz) if hasattr(features, "nnz") else None
+    return source.stored_entries is not None
 
 
 def _row_major(source: Source) -> bool:
-    features: Any = source.features  # type: ignore[attr-defined]
+    features = source.features_in_memory
     return bool(features.dtype == np.float64 and features.flags.c_contiguous)
 
 

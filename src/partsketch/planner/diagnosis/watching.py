@@ -15,7 +15,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from partsketch.common.linalg.blas import triangular_factor
 from partsketch.sketches.base import Accumulator, Columns, SketchSpecification, Stream, get_sketch
 from partsketch.sources.base import Block, Source
+from partsketch.sources.wrapper import SourceWrapper
 from partsketch.summaries.partitions import Partitioning
 from partsketch.theory.moments import PartitionMoments
 
@@ -150,18 +150,16 @@ def _split(partitions: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.intp
             yield partition, positions
 
 
-class WatchedSource:
+class WatchedSource(SourceWrapper):
     """A source that passes blocks on as they are, having looked at them; only for workers of this process.
 
     What it has seen depends, in the last bits, on where reading begins: so each task is read by itself.
     """
 
-    one_by_one = True
-
     def __init__(
         self, source: Source, partitioning: Partitioning, shuffled: Partitioning | None, fit_intercept: bool
     ) -> None:
-        self._source = source
+        super().__init__(source)
         self._partitioning, self._shuffled, self._fit_intercept = partitioning, shuffled, fit_intercept
         self._lock = threading.Lock()
         self._waiting: dict[int, tuple[int | None, _Watch]] = {}
@@ -171,16 +169,26 @@ class WatchedSource:
         self._shuffled_sums: dict[int, FloatArray] = {}
         self.shuffled_counts: dict[int, int] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        # Without this exception the sketch would read behind the watcher's back, through the source's own method.
-        if name.startswith("_") or name == "leaving_finiteness":
-            raise AttributeError(name)
-        return getattr(self._source, name)
+    @property
+    def one_by_one(self) -> bool:
+        """Say so."""
+        return True
+
+    def counted(self) -> Source:
+        """Return this source: rows are counted before they are watched."""
+        return self
+
+    def leaving_finiteness(self) -> Source:
+        """Return this source: the sketch would otherwise read behind the watcher's back."""
+        return self
+
+    def sliced(self, start: int, stop: int | None) -> None:
+        """Refuse: what is watched stays in this process."""
 
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[Block]:
         """Yield the blocks of the source."""
-        watch = _Watch(self._source, self._partitioning, self._shuffled, self._fit_intercept)
-        for block in self._source.read(start, stop, block_rows):
+        watch = _Watch(self.source, self._partitioning, self._shuffled, self._fit_intercept)
+        for block in self.source.read(start, stop, block_rows):
             watch.see(block)
             yield block
         with self._lock:

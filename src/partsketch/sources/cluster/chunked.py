@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 from partsketch.common.errors import InputError
 from partsketch.sources.base import FilePart, Source
 from partsketch.sources.files.parquet import check_same_kinds
 from partsketch.sources.files.paths import check_same_columns
-from partsketch.sources.storage import Column, RawBatch, Rows, clip
+from partsketch.sources.storage import Column, RawBatch, Rows, StorageCapabilities, clip
 
 T = TypeVar("T")
 
 
-class Collection(Protocol):
-    """A collection of a cluster, as its engine sees it.
+class Collection:
+    """A collection of a cluster, as its engine sees it; each engine has its own kind.
 
     Attributes
     ----------
@@ -40,11 +40,15 @@ class Collection(Protocol):
     @property
     def token(self) -> str:
         """A text that differs between collections with different rows."""
-        ...
+        raise NotImplementedError
 
     def map(self, work: Callable[[Any], T]) -> Iterable[T]:
         """Call `work` with every chunk where it lies; yield the small results in the order of the chunks."""
-        ...
+        raise NotImplementedError
+
+    def choose(self, names: Sequence[str]) -> Collection:
+        """Return the collection with these columns only, where it can tell columns apart; the whole otherwise."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -157,18 +161,33 @@ def cluster_of(data: Any) -> str | None:
     return next((_ENGINE_OF[package] for package in packages if package in _ENGINE_OF), None)
 
 
-def open_chunked(data: Any, engine: Any) -> ChunkedRows:
+class CollectionOpener(Protocol):
+    """What an engine is to the collections of its cluster."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    def open_collection(self, data: Any) -> ChunkedRows:
+        """Return the rows of a collection of this engine's cluster."""
+        ...
+
+
+def open_chunked(data: Any, engine: CollectionOpener | None) -> ChunkedRows:
     """Return the rows of a collection as the engine sees them, or say which engine it takes."""
+    if engine is None or engine.name != cluster_of(data):
+        raise refuse_collection(data)
+    return engine.open_collection(data)
+
+
+def refuse_collection(data: Any) -> InputError:
+    """Say which engine a collection takes."""
     name = cluster_of(data)
-    if getattr(engine, "name", None) != name or not hasattr(engine, "open_collection"):
-        raise InputError(f"A {type(data).__name__} of {name} stays on its cluster: use engine={name!r}.")
-    rows: ChunkedRows = engine.open_collection(data)
-    return rows
+    return InputError(f"A {type(data).__name__} of {name} stays on its cluster: use engine={name!r}.")
 
 
-def is_remote(source: Source) -> bool:
+def is_remote(source: Source) -> TypeGuard[RemoteSource]:
     """Tell whether the rows of a source lie on a cluster."""
-    return isinstance(getattr(source, "chunks", None), Chunks)
+    return source.on_cluster
 
 
 @dataclass(frozen=True)
@@ -199,7 +218,7 @@ class InChunks:
 
 
 @dataclass(frozen=True)
-class ChunkedRows(InChunks):
+class ChunkedRows(InChunks, StorageCapabilities):
     """Rows with named columns in the chunks of a collection; only workers can read them."""
 
     columns: tuple[Column, ...]
@@ -211,8 +230,8 @@ class ChunkedRows(InChunks):
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> ChunkedRows:
         """Return the rows with these columns."""
         # Only what is used has to be made or read, where a collection can tell columns apart.
-        project = getattr(self.chunks.collection, "choose", None)
-        chunks = self.chunks if project is None else replace(self.chunks, collection=project(names))
+        whole = self.chunks.collection
+        chunks = self.chunks if whole is None else replace(self.chunks, collection=whole.choose(names))
         return replace(self, chunks=chunks, chosen=tuple(names), texts=tuple(texts))
 
     def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
@@ -272,7 +291,7 @@ def chunk_rows(chunk: Any) -> Rows:
 
 
 @dataclass(frozen=True)
-class HeldRows:
+class HeldRows(StorageCapabilities):
     """Some rows of a whole, in memory, under the numbers they have in the whole.
 
     Attributes

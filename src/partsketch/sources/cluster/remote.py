@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from partsketch.common.errors import InputError
-from partsketch.sources.base import Block, FilePart, Source
+from partsketch.sources.base import Block, Capabilities, FilePart, Source
 from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, HeldRows, InChunks
 from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
@@ -17,6 +17,11 @@ from partsketch.sources.memory.arrays import array_source
 @dataclass(frozen=True)
 class ChunkedColumns(ColumnSource):
     """Named columns of a collection; its `rows` are `ChunkedRows`."""
+
+    @property
+    def on_cluster(self) -> bool:
+        """Say so."""
+        return True
 
     @property
     def chunks(self) -> Chunks:
@@ -34,7 +39,7 @@ class ChunkedColumns(ColumnSource):
 
 
 @dataclass(frozen=True)
-class ChunkedArrays(InChunks):
+class ChunkedArrays(InChunks, Capabilities):
     """Features, targets and weights of a collection; a chunk is a tuple of their arrays, without None."""
 
     feature_names: tuple[str, ...]
@@ -44,6 +49,11 @@ class ChunkedArrays(InChunks):
     random_access: bool = True
     partition_values: tuple[str, ...] = ()
     encoding: Encoding = NOTHING_ENCODED
+
+    @property
+    def on_cluster(self) -> bool:
+        """Say so."""
+        return True
 
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[Block]:
         """Refuse: rows do not come to the driver."""
@@ -72,7 +82,7 @@ class ChunkedArrays(InChunks):
 
 
 @dataclass(frozen=True)
-class JoinedSource:
+class JoinedSource(Capabilities):
     """Sources in memory under the row numbers that they have in a whole: each with the number of its first row."""
 
     parts: tuple[tuple[int, Source], ...]
@@ -100,7 +110,7 @@ class JoinedSource:
     @property
     def row_major(self) -> bool:
         """Whether the features of a row lie one after another in memory."""
-        return all(getattr(source, "row_major", False) for _, source in self.parts)
+        return all(source.row_major for _, source in self.parts)
 
     @property
     def partition_values(self) -> tuple[str, ...]:
@@ -145,14 +155,11 @@ def part_of(source: Source, start: int, stop: int | None) -> Source:
             f"The rows of a {source.description} can be read once and only here: use engine='local', or pass a table "
             "or files."
         )
-    holder: Any = source.rows if isinstance(source, ColumnSource) else source
-    cut = getattr(holder, "sliced", None)
-    part = None if cut is None else cut(start, stop)
-    if part is None:
-        return source
     if isinstance(source, ColumnSource):
-        return replace(source, rows=HeldRows(((start, part),), source.description))
-    return JoinedSource(((start, part),))
+        rows = source.rows.sliced(start, stop)
+        return source if rows is None else replace(source, rows=HeldRows(((start, rows),), source.description))
+    part = source.sliced(start, stop)
+    return source if part is None else JoinedSource(((start, part),))
 
 
 def holds_rows(source: Source) -> bool:

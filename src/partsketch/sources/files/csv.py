@@ -14,11 +14,11 @@ from partsketch.sources.files.csv_stream import open_csv, truth_values
 from partsketch.sources.files.parquet import declared_columns
 from partsketch.sources.files.paths import DataFiles, check_same_columns, reading
 from partsketch.sources.memory.tables import cut
-from partsketch.sources.storage import Column, RawBatch, schema_columns
+from partsketch.sources.storage import Column, RawBatch, StorageCapabilities, schema_columns
 
 
 @dataclass(frozen=True)
-class CsvRows:
+class CsvRows(StorageCapabilities):
     """Rows of CSV files, in the order of the files.
 
     Attributes
@@ -61,6 +61,11 @@ class CsvRows:
     def description(self) -> str:
         """The files in one phrase."""
         return self.data_files.description
+
+    @property
+    def opened_files(self) -> DataFiles:
+        """The files that are read."""
+        return self.data_files
 
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> CsvRows:
         """Return the rows with these columns."""

@@ -11,11 +11,11 @@ from partsketch.sources.base import FilePart
 from partsketch.sources.files.parquet import check_kinds_of_files, declared_columns
 from partsketch.sources.files.paths import DataFiles, check_same_columns, reading
 from partsketch.sources.memory.tables import cut
-from partsketch.sources.storage import Column, RawBatch, clip, schema_columns
+from partsketch.sources.storage import Column, RawBatch, StorageCapabilities, clip, schema_columns
 
 
 @dataclass(frozen=True)
-class FeatherRows:
+class FeatherRows(StorageCapabilities):
     """Rows of Feather files, in the order of the files; only whole files can be skipped."""
 
     data_files: DataFiles
@@ -46,6 +46,11 @@ class FeatherRows:
     def description(self) -> str:
         """The files in one phrase."""
         return self.data_files.description
+
+    @property
+    def opened_files(self) -> DataFiles:
+        """The files that are read."""
+        return self.data_files
 
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> FeatherRows:
         """Return the rows with these columns, which must be numbers in every file or text in every file."""

@@ -13,7 +13,7 @@ from partsketch.common.errors import InputError
 from partsketch.sources.base import FilePart
 from partsketch.sources.files.paths import DataFiles, check_same_columns, reading
 from partsketch.sources.memory.tables import cut
-from partsketch.sources.storage import Column, RawBatch, clip, schema_columns
+from partsketch.sources.storage import Column, RawBatch, StorageCapabilities, clip, schema_columns
 
 # Without a buffer pyarrow reads whole column chunks, which for large row groups is most of the memory of a fit. On
 # remote file systems every buffer is a request, so there they are larger.
@@ -27,7 +27,7 @@ BATCH_UNIT = 4096
 
 
 @dataclass(frozen=True)
-class ParquetRows:
+class ParquetRows(StorageCapabilities):
     """Rows of Parquet files, in the order of the files.
 
     Attributes
@@ -74,6 +74,11 @@ class ParquetRows:
     def description(self) -> str:
         """The files in one phrase."""
         return self.data_files.description
+
+    @property
+    def opened_files(self) -> DataFiles:
+        """The files that are read."""
+        return self.data_files
 
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> ParquetRows:
         """Return the rows with these columns, which must be numbers in every file or text in every file."""

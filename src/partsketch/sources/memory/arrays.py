@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.sources.base import DenseBlock, FilePart, FloatArray, Source
+from partsketch.sources.base import Capabilities, DenseBlock, FilePart, FloatArray, Source
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
 from partsketch.sources.memory.sparse import SparseSource, is_sparse_array, row_compressed
 from partsketch.sources.row_numbers import consecutive
@@ -18,7 +18,7 @@ from partsketch.sources.storage import check_numeric, clip
 
 
 @dataclass(frozen=True)
-class ArraySource:
+class ArraySource(Capabilities):
     """Rows of a dense array; blocks are views of it, and nothing is checked for being finite."""
 
     features: NDArray[np.generic]
@@ -42,6 +42,11 @@ class ArraySource:
     def row_major(self) -> bool:
         """Whether the features of a row lie one after another in memory."""
         return bool(self.features.flags.c_contiguous)
+
+    @property
+    def features_in_memory(self) -> NDArray[np.generic]:
+        """The features."""
+        return self.features
 
     @property
     def has_rows_of_doubles(self) -> bool:

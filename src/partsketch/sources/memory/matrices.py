@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError, UnreadableError
 from partsketch.common.linalg.column_kernels import copy_transposed
 from partsketch.sources.base import FilePart
-from partsketch.sources.storage import Column, Kind, RawBatch, check_numeric, clip
+from partsketch.sources.storage import Column, Kind, RawBatch, StorageCapabilities, check_numeric, clip
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class NpyPart:
 
 
 @dataclass(frozen=True)
-class MatrixRows:
+class MatrixRows(StorageCapabilities):
     """Rows of arrays with the same columns, one below the other.
 
     Attributes

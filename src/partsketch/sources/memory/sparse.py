@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.sources.base import FilePart, FloatArray, IntArray
+from partsketch.sources.base import Capabilities, FilePart, FloatArray, IntArray
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
 from partsketch.sources.row_numbers import consecutive
 from partsketch.sources.storage import check_numeric, clip
@@ -74,7 +74,7 @@ class SparseBlock:
 
 
 @dataclass(frozen=True)
-class SparseSource:
+class SparseSource(Capabilities):
     """Rows of a CSR array.
 
     Attributes
@@ -101,6 +101,16 @@ class SparseSource:
     def row_count(self) -> int:
         """Number of rows."""
         return int(self.features.shape[0])
+
+    @property
+    def features_in_memory(self) -> Any:
+        """The features."""
+        return self.features
+
+    @property
+    def stored_entries(self) -> int:
+        """Number of stored entries."""
+        return int(self.features.nnz)
 
     @property
     def has_weights(self) -> bool:

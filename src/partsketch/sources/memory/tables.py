@@ -8,7 +8,7 @@ from typing import Any
 
 from partsketch.common.errors import InputError
 from partsketch.sources.base import FilePart
-from partsketch.sources.storage import Column, RawBatch, Rows, clip, schema_columns
+from partsketch.sources.storage import Column, RawBatch, Rows, StorageCapabilities, clip, schema_columns
 
 
 def table_rows(data: Any) -> Rows:
@@ -46,7 +46,7 @@ def _open_stream(data: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class TableRows:
+class TableRows(StorageCapabilities):
     """Rows of an Arrow table in memory."""
 
     table: Any
@@ -132,7 +132,7 @@ class _Reopened:
 
 
 @dataclass(frozen=True)
-class StreamRows:
+class StreamRows(StorageCapabilities):
     """Rows of a stream of Arrow batches, in the order of their arrival."""
 
     stream: _Once | _Reopened
