@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.sketches.explicit import srht_matrix
 
 from benchmarks.coverage import COLUMNS, DESIGNS, LEVELS, PARTITIONS, Coverage, Partition, table
 from partsketch import InputError, theory
 from partsketch.simulate import draw_sketches
-from partsketch.sketches.srht import srht_matrix
 
 FloatArray = NDArray[np.float64]
 SIZES = (COLUMNS + 4, COLUMNS + 8, 4 * COLUMNS)

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from partsketch import InputError
 from partsketch.sketches.base import SketchSpecification, get_sketch
-from partsketch.sketches.sparse_sign import sign_matrix, sparse_sign
-from partsketch.sketches.srht import srht_matrix
 from tests.sketches.drawing import FloatArray, matrix_of, sketched
+from tests.sketches.explicit import sign_matrix, sparse_sign, srht_matrix
 
 LINEAR = ("srht", "sparse_sign", "count_sketch")
 SAMPLES = ("row_sample", "leverage_sample")

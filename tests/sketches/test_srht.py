@@ -10,13 +10,8 @@ from scipy.linalg import hadamard
 
 from partsketch import InputError, theory
 from partsketch.sketches.kernels.hadamard import transform_block
-from partsketch.sketches.srht import (
-    padded_rows,
-    srht,
-    srht_matrix,
-    srht_sampled_rows,
-    srht_signs,
-)
+from partsketch.sketches.srht import padded_rows, srht, srht_sampled_rows, srht_signs
+from tests.sketches.explicit import srht_matrix
 
 
 @pytest.mark.parametrize("log_rows", range(11))

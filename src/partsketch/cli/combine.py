@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from partsketch.cli.column_names import column_names
 from partsketch.common.errors import InputError
 
 
@@ -64,7 +65,7 @@ def command(
         else:
             print_sketches(named)
         return
-    chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
+    chosen = column_names(features)
     with_ones = False if no_intercept else None
     fit = combine_files(named, list(targets) or None, chosen, method, with_ones, averaging, alpha)
     seconds = time.perf_counter() - started

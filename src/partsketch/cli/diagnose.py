@@ -8,6 +8,8 @@ from typing import Literal
 
 import click
 
+from partsketch.cli.column_names import column_names
+
 
 @click.command("diagnose", epilog="Example: partsketch diagnose houses.parquet --target MedHouseVal --partitions 5")
 @click.argument("data", nargs=-1, required=True)
@@ -42,7 +44,7 @@ def command(
     from partsketch.fitting.options import seed_from
     from partsketch.planner.diagnosis.diagnosing import diagnose
 
-    chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
+    chosen = column_names(features)
     found = diagnose(
         list(data),
         target,

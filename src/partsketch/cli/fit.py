@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from partsketch.cli.column_names import column_names
 from partsketch.cli.limit_options import limit_options, limits_given
 from partsketch.cli.sketch_kinds import sketch_option
 from partsketch.common.errors import InputError
@@ -172,7 +173,7 @@ def command(
         limits=limits_given(max_excess, max_bytes_per_partition, rows_stay, memory, seconds_limit),
         route=route,
     )
-    chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
+    chosen = column_names(features)
 
     def timed(asked: FitOptions) -> tuple[Fit, float]:
         started = time.perf_counter()

@@ -8,6 +8,7 @@ from typing import Literal
 
 import click
 
+from partsketch.cli.column_names import column_names
 from partsketch.cli.limit_options import limit_options, limits_given
 
 
@@ -65,7 +66,7 @@ def command(
     from partsketch.planner.api import plan
 
     limits = limits_given(max_excess, max_bytes_per_partition, rows_stay, memory, seconds_limit) or Limits()
-    chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
+    chosen = column_names(features)
     made = plan(
         list(data) or None,
         list(targets) or None,

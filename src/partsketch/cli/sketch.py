@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import click
 
+from partsketch.cli.column_names import column_names
 from partsketch.cli.sketch_kinds import sketch_option
 from partsketch.common.errors import InputError
 
@@ -96,7 +97,7 @@ def command(
     )
     several = partitions is not None or partition_by is not None
     file_names(output, output_directory, options.site, ["0"] if several else None)
-    chosen = [name.strip() for text in features for name in text.split(",") if name.strip()] or None
+    chosen = column_names(features)
     levels = None if levels_path is None else _read_levels(levels_path)
     source = open_for_sketch(list(data), list(targets) or None, chosen, options, weights, encode, levels, missing)
     with using_engine(engine) as runner:

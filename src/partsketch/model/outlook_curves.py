@@ -20,6 +20,7 @@ from partsketch.model.inference import exact_rows
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import exact_moments
 from partsketch.model.outlook import LossPoint, Outlook, Settled, TargetOutlook
+from partsketch.sketches.base import usual_size
 from partsketch.summaries.summary import Summary
 from partsketch.theory.approximations import noise_factor, rotation_rows, stacked_excess_loss
 from partsketch.theory.design import gaussian_design_divergence
@@ -101,7 +102,7 @@ def _survey(
     merges = _counts_up_to(count)
     known = _is_affordable(method, summaries, regression)
     divergences, why_not = _divergences(kind.by_partition, kind.sketched, known, summaries, regression)
-    size = summaries[0].matrix.shape[0] if kind.sketched else max(4 * columns, columns + 16)
+    size = summaries[0].matrix.shape[0] if kind.sketched else usual_size(columns)
     rows = sum(summary.row_count for summary in summaries) if kind.by_partition else exact_rows(combination, summaries)
     targets = []
     for target, certificate in zip(regression.targets, certificates, strict=True):

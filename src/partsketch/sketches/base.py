@@ -216,6 +216,11 @@ class Accumulator(ABC):
         return False
 
 
+def usual_size(columns: int, per_column: int = 4) -> int:
+    """Return the rows of a sketch that nobody asked for: four per column to estimate, and never only a few more."""
+    return max(per_column * columns, columns + 16)
+
+
 class Sketch(ABC):
     """A kind of compression.
 
@@ -225,8 +230,6 @@ class Sketch(ABC):
         The name users give.
     is_random
         Whether it has a size and a seed; False for the exact factor.
-    has_exact_theory
-        Whether the excess loss of estimators made from it has an exact formula.
     can_be_private
         Whether it can take its random numbers from the operating system.
     needs_row_count
@@ -251,7 +254,6 @@ class Sketch(ABC):
     wants_rows: bool = False
     centres_itself: bool = False
     segment_rows: int = SEGMENT_ROWS
-    has_exact_theory: bool
     can_be_private: bool = False
     needs_row_count: bool = False
     is_summable: bool = True
@@ -284,7 +286,7 @@ class Sketch(ABC):
 
     def default_size(self, columns: int) -> tuple[int, str]:
         """Return a number of sketch rows for so many columns to estimate, and the reason in words."""
-        size = max(4 * columns, columns + 16)
+        size = usual_size(columns)
         return (
             size,
             f"four rows per column to estimate ({columns}), far from the sizes at which errors have heavy tails",

@@ -14,6 +14,7 @@ from partsketch.sketches.base import (
     Stream,
     dense_rows,
     sum_of,
+    usual_size,
 )
 from partsketch.sketches.sparse_sign import ScatterAccumulator
 
@@ -26,7 +27,6 @@ class CountSketch(Sketch):
 
     kind = "count_sketch"
     is_random = True
-    has_exact_theory = False
     # Rows take so little time that what is done once for a segment counts.
     segment_rows = 2 * SEGMENT_ROWS
 
@@ -47,7 +47,7 @@ class CountSketch(Sketch):
     def default_size(self, columns: int) -> tuple[int, str]:
         """Return the size of the known bound, d(d + 1), where that is not too many."""
         bound = columns * (columns + 1)
-        size = max(4 * columns, columns + 16, min(bound, _MOST_ROWS_PER_COLUMN * columns))
+        size = max(usual_size(columns), min(bound, _MOST_ROWS_PER_COLUMN * columns))
         if bound <= size:
             return size, f"columns × (columns + 1) = {bound}, the order of the known bound, or four rows per column"
         return (

@@ -148,7 +148,6 @@ class GaussianSketch(Sketch):
 
     kind = "gaussian"
     is_random = True
-    has_exact_theory = True
     can_be_private = True
     # Products of few rows have other bits for another layout, so there is one.
     wants_rows = True

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, SketchSpecification, Stream
+from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, SketchSpecification, Stream, usual_size
 from partsketch.sketches.random import derive_key, fill_normals, random_words
 from partsketch.sketches.row_sample import ORDER_COLUMNS, SampleAccumulator, SampleSketch, sampling_key
 
@@ -61,7 +61,7 @@ class LeverageSample(SampleSketch):
 
     def first_pass(self, specification: SketchSpecification, columns: int) -> SketchSpecification | None:
         """Return a sparse sign sketch of four rows per column."""
-        return SketchSpecification("sparse_sign", max(4 * columns, columns + 16), specification.seed)
+        return SketchSpecification("sparse_sign", usual_size(columns), specification.seed)
 
     def guide(self, specification: SketchSpecification, features: FloatArray, row_count: int) -> FloatArray:
         """Return the projection that turns a row into the root of its score, and below it the even share of a row."""

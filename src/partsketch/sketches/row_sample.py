@@ -13,7 +13,16 @@ from functools import cache
 import numpy as np
 
 from partsketch.common.errors import InputError
-from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, Sketch, SketchSpecification, Stream
+from partsketch.sketches.base import (
+    Accumulator,
+    Columns,
+    FloatArray,
+    IntArray,
+    Sketch,
+    SketchSpecification,
+    Stream,
+    usual_size,
+)
 from partsketch.sketches.random import derive_key, random_words
 
 #: Sketch rows per column: how unevenly leverage is spread is not known before the rows are.
@@ -87,7 +96,6 @@ class SampleSketch(Sketch):
     """What the two ways of sampling share."""
 
     is_random = True
-    has_exact_theory = False
     is_summable = False
 
     @abstractmethod
@@ -116,7 +124,7 @@ class SampleSketch(Sketch):
     def default_size(self, columns: int) -> tuple[int, str]:
         """Return ten rows per column."""
         return (
-            max(ROWS_PER_COLUMN * columns, columns + 16),
+            usual_size(columns, ROWS_PER_COLUMN),
             f"ten rows per column to estimate ({columns}): samples of rows depend on how leverage is spread",
         )
 

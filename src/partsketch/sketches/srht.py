@@ -149,7 +149,6 @@ class HadamardSketch(Sketch):
 
     kind = "srht"
     is_random = True
-    has_exact_theory = False
     needs_row_count = True
     is_summable = False
 
@@ -172,13 +171,6 @@ class HadamardSketch(Sketch):
     def largest_size(self, row_count: int) -> int | None:
         """Return P: no more rows of the transform exist."""
         return padded_rows(row_count)
-
-
-def srht_matrix(row_count: int, size: int, seed: int, stream: int = 0) -> FloatArray:
-    """Return S itself, m × rows, with `E[SᵀS] = I`: for checks."""
-    kept = srht_sampled_rows(row_count, size, seed, stream)
-    odd = np.bitwise_count(kept[:, None] & np.arange(row_count, dtype=np.int64)[None, :]) & 1
-    return np.asarray((1.0 - 2.0 * odd) * srht_signs(row_count, seed, stream) / np.sqrt(size), dtype=np.float64)
 
 
 def srht(matrix: ArrayLike, size: int, seed: int, stream: int = 0) -> FloatArray:

@@ -370,7 +370,6 @@ class TriangularSketch(Sketch):
 
     kind = "triangular"
     is_random = False
-    has_exact_theory = True
     # The kernel for few columns wants columns.
     row_tiles_from = WIDEST_KERNEL + 1
     # It takes off values only where they matter, and knows them itself.

@@ -10,6 +10,7 @@ from partsketch.planner.calibration import Calibration
 from partsketch.planner.costs import flops, seconds, sent_bytes, summary_bytes
 from partsketch.planner.work import Work
 from partsketch.report.page.entry import Entry
+from partsketch.sketches.base import usual_size
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def _work(entry: Entry, name: str, speeds: Calibration) -> Work:
         method=name,
         sketch=str(record.options.get("sketch", "gaussian")) if method.sketched else "triangular",
         partitions=len(record.partitions) if has_parts else int(record.options.get("n_partitions", 1)),
-        sketch_size=(record.sketch_size or max(4 * columns, columns + 16)) if method.sketched else None,
+        sketch_size=(record.sketch_size or usual_size(columns)) if method.sketched else None,
         storage=next((kind for kind in speeds.decoded_number if kind in record.data), "memory"),
     )
 
