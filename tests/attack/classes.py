@@ -1,0 +1,37 @@
+"""The classes of attacks, with how they share the time and how many cases an hour must have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+
+from tests.attack.case import Case
+
+
+@dataclass(frozen=True)
+class AttackClass:
+    """A module with `cases(seed)`.
+
+    Attributes
+    ----------
+    name
+        Of the module, and of the class in reports.
+    share
+        Of the time, against the other classes.
+    least
+        Cases that a run of an hour must have, whatever time they take.
+    """
+
+    name: str
+    share: float
+    least: int = 0
+
+    @property
+    def cases(self) -> Callable[[int], Iterator[Case]]:
+        """The generator of its cases."""
+        found: Callable[[int], Iterator[Case]] = import_module(f"tests.attack.{self.name}").cases
+        return found
+
+
+CLASSES: tuple[AttackClass, ...] = ()
