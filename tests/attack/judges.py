@@ -56,7 +56,7 @@ def run_command(arguments: Sequence[str]) -> Ended:
         with contextlib.suppress(ValueError):
             stream.flush()
             texts.append(stream.buffer.getvalue().decode("utf-8", "replace"))  # type: ignore[attr-defined]
-    return Ended(code, *(texts + ["", ""])[:2])
+    return Ended(code, *[*texts, "", ""][:2])
 
 
 def run_process(
@@ -80,8 +80,12 @@ def run_process(
     return Ended(process.returncode, (out or b"").decode("utf-8", "replace"), (err or b"").decode("utf-8", "replace"))
 
 
-def judge_ended(ended: Ended, must: Literal["refuse", "accept", "any"] = "any", codes: Collection[int] = PROMISED,
-                plain: bool = True) -> Fault | None:
+def judge_ended(
+    ended: Ended,
+    must: Literal["refuse", "accept", "any"] = "any",
+    codes: Collection[int] = PROMISED,
+    plain: bool = True,
+) -> Fault | None:
     """Judge how a command ended.
 
     Parameters

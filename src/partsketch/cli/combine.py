@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
 import click
 
 from partsketch.cli.column_names import column_names
-from partsketch.common.errors import InputError
+from partsketch.cli.outputs import check_outputs
+from partsketch.cli.printing import print_json, warn
 
 
 @click.command(
@@ -55,13 +55,12 @@ def command(
     from partsketch.report.sketch_table import describe_sketch, print_sketches
     from partsketch.sites.combine import combine_files, read_summaries
 
-    if model_path is not None and not model_path.parent.is_dir():
-        raise InputError(f"Cannot write {model_path}: there is no folder {model_path.parent}.")
+    check_outputs({"--model": model_path}, data=files)
     started = time.perf_counter()
     named = read_summaries(files)
     if inspect:
         if as_json:
-            click.echo(json.dumps({"files": [describe_sketch(*entry) for entry in named]}, ensure_ascii=False))
+            print_json({"files": [describe_sketch(*entry) for entry in named]})
         else:
             print_sketches(named)
         return
@@ -72,10 +71,10 @@ def command(
     if model_path is not None:
         fit.model.save(model_path)
     for sentence in fit.model.record.warnings:
-        click.echo(f"Warning: {sentence}", err=True)
+        warn(sentence)
     if as_json:
         described = [describe_sketch(*entry) for entry in named]
         values = {"model": fit.model.to_dict(), "files": described, "seconds": seconds}
-        click.echo(json.dumps(values, ensure_ascii=False))
+        print_json(values)
     else:
         print_fit(fit, seconds, None, model_path, with_summary)

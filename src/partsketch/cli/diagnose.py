@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Literal
 
 import click
 
 from partsketch.cli.column_names import column_names
+from partsketch.cli.printing import print_json
 
 
 @click.command("diagnose", epilog="Example: partsketch diagnose houses.parquet --target MedHouseVal --partitions 5")
@@ -59,10 +58,9 @@ def command(
         seed=seed_from(seed),
     )
     if as_json:
-        click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
+        print_json(found.to_dict())
         return
-    from rich.console import Console
-
+    from partsketch.common.terminal import terminal_console
     from partsketch.planner.diagnosis.table import print_diagnosis
 
-    print_diagnosis(found, Console(width=None if sys.stdout.isatty() else 140, highlight=False))
+    print_diagnosis(found, terminal_console())

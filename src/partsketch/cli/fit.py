@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +11,9 @@ import click
 
 from partsketch.cli.column_names import column_names
 from partsketch.cli.limit_options import limit_options, limits_given
+from partsketch.cli.outputs import check_outputs
+from partsketch.cli.printing import print_json, warn
 from partsketch.cli.sketch_kinds import sketch_option
-from partsketch.common.errors import InputError
 
 if TYPE_CHECKING:
     from partsketch.fitting.options import FitOptions
@@ -147,9 +147,7 @@ def command(
     from partsketch.report.fit_table import comparison_values, print_fit
     from partsketch.sketches.base import get_sketch
 
-    for path in (model_path, report_path):
-        if path is not None and not path.parent.is_dir():
-            raise InputError(f"Cannot write {path}: there is no folder {path.parent}.")
+    check_outputs({"--model": model_path, "--report": report_path}, data=data, checkpoint=checkpoint)
     if report_path is not None:
         from partsketch.report.page import environment, report_fit
 
@@ -198,10 +196,10 @@ def command(
     if report_path is not None:
         report_fit(fit.model, source, report_path, seconds, None if exact is None else exact[1])
     for sentence in fit.model.record.warnings:
-        click.echo(f"Warning: {sentence}", err=True)
+        warn(sentence)
     if as_json:
         values = {"model": fit.model.to_dict(), "seconds": seconds, "comparison": comparison_values(fit, exact)}
-        click.echo(json.dumps(values, ensure_ascii=False))
+        print_json(values)
     else:
         print_fit(fit, seconds, exact, model_path, with_summary)
 

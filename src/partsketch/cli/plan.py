@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Literal
 
 import click
 
 from partsketch.cli.column_names import column_names
 from partsketch.cli.limit_options import limit_options, limits_given
+from partsketch.cli.printing import print_json
 
 
 @click.command("plan", epilog="Example: partsketch plan --rows 1e7 --columns 50 --partitions 8 --max-excess 1%")
@@ -86,15 +85,14 @@ def command(
         recalibrate=recalibrate,
     )
     if as_json:
-        click.echo(json.dumps(made.to_dict(), ensure_ascii=False))
+        print_json(made.to_dict())
         return
-    from rich.console import Console
-
+    from partsketch.common.terminal import terminal_console
     from partsketch.planner.plan_table import print_plan
 
-    print_plan(made, Console(width=None if sys.stdout.isatty() else 140, highlight=False), show_all)
+    print_plan(made, terminal_console(), show_all)
 
 
 def _whole(value: float | None) -> int | None:
     """Return a count that may have been written as 1e7; fractions stay what they are, to be refused."""
-    return int(value) if value is not None and value == int(value) else value  # type: ignore[return-value]
+    return int(value) if value is not None and value.is_integer() else value  # type: ignore[return-value]

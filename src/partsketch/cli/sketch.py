@@ -9,6 +9,8 @@ from typing import Any, Literal
 import click
 
 from partsketch.cli.column_names import column_names
+from partsketch.cli.outputs import check_outputs
+from partsketch.cli.printing import print_json, warn
 from partsketch.cli.sketch_kinds import sketch_option
 from partsketch.common.errors import InputError
 
@@ -80,6 +82,7 @@ def command(
     from partsketch.report.sketch_table import describe_sketch, print_sketches
     from partsketch.sites.output import file_names, save_all, site_of
     from partsketch.sites.sketch import SketchOptions, open_for_sketch, sketch_source
+    from partsketch.sources.files.paths import local_files
 
     if private and seed is not None:
         raise InputError("--private takes no --seed: its random numbers must not be drawn again.")
@@ -96,7 +99,9 @@ def command(
         round_rows=round_rows,
     )
     several = partitions is not None or partition_by is not None
-    file_names(output, output_directory, options.site, ["0"] if several else None)
+    first = file_names(output, output_directory, options.site, ["0"] if several else None)
+    read = [] if levels_path is None else [levels_path]
+    check_outputs({"--output": first[0]}, data, read)
     chosen = column_names(features)
     levels = None if levels_path is None else _read_levels(levels_path)
     source = open_for_sketch(list(data), list(targets) or None, chosen, options, weights, encode, levels, missing)
@@ -105,12 +110,12 @@ def command(
     summaries = made.summaries
     names = [summary.parts[0].partition for summary in summaries] if several else None
     paths = file_names(output, output_directory, options.site, names)
-    save_all(summaries, paths)
+    save_all(summaries, paths, [*read, *local_files(list(data))])
     for sentence in made.warnings:
-        click.echo(f"Warning: {sentence}", err=True)
+        warn(sentence)
     written = [(str(path), summary) for path, summary in zip(paths, summaries, strict=True)]
     if as_json:
-        click.echo(json.dumps({"files": [describe_sketch(*entry) for entry in written]}, ensure_ascii=False))
+        print_json({"files": [describe_sketch(*entry) for entry in written]})
     else:
         print_sketches(written)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from partsketch.common.errors import InputError
-from partsketch.common.files import write_atomically
+from partsketch.common.files import remove_abandoned, write_atomically
 from partsketch.engines.base import TaskOutcome
 from partsketch.engines.checkpoint_file import load_result, save_result
 from partsketch.summaries.merge import merge_results
@@ -97,8 +97,7 @@ def open_checkpoint(folder: Path, identity: dict[str, dict[str, Any]], seed: int
             _check_same(folder, manifest["identity"], identity)
         else:
             _write_manifest(folder, identity, seed)
-        for abandoned in folder.glob(".tasks-*.part"):
-            abandoned.unlink(missing_ok=True)
+        remove_abandoned(folder)
         checkpoint = Checkpoint(folder, _digest(identity), kind)
         try:
             yield checkpoint

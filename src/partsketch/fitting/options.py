@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from partsketch.common.counts import refuse_too_many
 from partsketch.common.errors import InputError
 from partsketch.engines.tolerance import Tolerance
 from partsketch.fitting.limits import Limits
@@ -81,6 +82,7 @@ class FitOptions:
         exact = self.method == "exact" or (self.method == AUTO and not (self.limits and self.limits.any))
         if self.route == "iterate" and (not exact or self.alpha > 0):
             raise InputError("route='iterate' goes with method='exact' and alpha=0.")
+        refuse_too_many(n_partitions=self.n_partitions, sketch_size=self.sketch_size, sparsity=self.sparsity)
         self._check_faults()
 
     def _check_faults(self) -> None:

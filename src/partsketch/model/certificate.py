@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.common.units import p_value_phrase
 from partsketch.model.certificate_estimates import (
     estimate_stack,
     estimate_whole,
@@ -272,7 +273,7 @@ def _difference(heterogeneity: Heterogeneity | None) -> str:
     if heterogeneity is None or heterogeneity.p_value is None:
         return "."
     chance = "no more than chance allows" if heterogeneity.p_value >= 0.05 else "more than chance allows"
-    return f"; partitions differ {chance} (p = {heterogeneity.p_value:.2g})."
+    return f"; partitions differ {chance} ({p_value_phrase(heterogeneity.p_value)})."
 
 
 def _percentage(share: float) -> str:

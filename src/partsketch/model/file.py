@@ -81,7 +81,7 @@ def save(model: Model, path: str | Path) -> None:
     values = to_dict(model)
     values["checksum"] = _checksum(values)
     text = json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomically(Path(path), (text + "\n").encode())
+    write_atomically(Path(path), (text + "\n").encode(), model.record.input_files())
 
 
 def _checksum(values: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.solve import solve_least_squares
+from partsketch.common.units import p_value_phrase
 from partsketch.model.combine import Combination, Regression
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
@@ -182,8 +183,9 @@ def _require_one_truth(method: str, moments: FitMoments, certificate: Certificat
         chance = constant_noise_agreement(moments.exact)
     if chance is not None and chance < LEAST_AGREEMENT:
         raise InputError(
-            f"fits of partitions differ more than constant noise and shared coefficients allow (p = {chance:.2g}), and "
-            "errors that assume both would be too small: ask for kind='spread', or fit with method='exact'"
+            "fits of partitions differ more than constant noise and shared coefficients allow "
+            f"({p_value_phrase(chance)}), and errors that assume both would be too small: ask for kind='spread', or "
+            "fit with method='exact'"
         )
 
 

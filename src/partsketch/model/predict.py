@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.files import atomic_path
 from partsketch.model.model import Model
+from partsketch.sources.files.paths import local_files
 
 
 def write_predictions(model: Model, data: Any, output: Path, missing: Literal["error", "drop"] = "error") -> int:
@@ -37,7 +38,7 @@ def write_predictions(model: Model, data: Any, output: Path, missing: Literal["e
     open_writer = _writer_for(output)
     source = model.open_for_prediction(data, missing)
     rows = 0
-    with atomic_path(output) as temporary, open_writer(temporary, schema) as writer:
+    with atomic_path(output, local_files(data)) as temporary, open_writer(temporary, schema) as writer:
         for row_numbers, values in model.predict_blocks(source):
             columns: list[NDArray[Any]] = [values[:, target] for target in range(values.shape[1])]
             if missing == "drop":

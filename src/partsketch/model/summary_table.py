@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from partsketch.common.errors import InputError
+from partsketch.common.text import plain
+from partsketch.common.units import p_value_text
 from partsketch.model.inference import THIS_FIT
 from partsketch.model.methods import METHODS
 
@@ -83,11 +85,11 @@ class FitSummary:
             half = (len(facts) + 1) // 2
             for left, right in zip(facts[:half], [*facts[half:], ("", "")], strict=False):
                 head.add_row(f"{left[0]}:" if left[0] else "", left[1], f"{right[0]}:" if right[0] else "", right[1])
-            yield f"Least squares: {target}"
+            yield f"Least squares: {plain(target)}"
             yield head
             yield self._coefficients(target)
         for note in self.notes:
-            yield f"· {note}"
+            yield f"· {plain(note)}"
 
     def _coefficients(self, target: str) -> Any:
         from rich import box
@@ -100,17 +102,17 @@ class FitSummary:
             table.add_column(heading, justify="right")
         for row in self.rows:
             if row.target == target:
-                p_value = "" if row.p_value is None else f"{row.p_value:.3f}"
+                p_value = "" if row.p_value is None else p_value_text(row.p_value)
                 t_value = "" if row.t_value is None else f"{row.t_value:.3f}"
                 numbers = [_number(value) for value in (row.coefficient, row.standard_error, row.lower, row.upper)]
-                table.add_row(row.name, *numbers[:2], t_value, p_value, *numbers[2:])
+                table.add_row(plain(row.name), *numbers[:2], t_value, p_value, *numbers[2:])
         return table
 
     def __str__(self) -> str:
-        from rich.console import Console
+        from partsketch.common.terminal import text_console
 
         text = io.StringIO()
-        Console(file=text, width=_WIDTH, no_color=True, highlight=False, markup=False).print(self)
+        text_console(text, _WIDTH).print(self)
         return text.getvalue().rstrip("\n")
 
     def __repr__(self) -> str:

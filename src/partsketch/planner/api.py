@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from partsketch.common.counts import refuse_too_many
 from partsketch.common.errors import InputError
 from partsketch.fitting.limits import Limits
 from partsketch.fitting.options import FitOptions
@@ -16,6 +17,9 @@ from partsketch.planner.plan import Plan
 from partsketch.planner.survey import look, survey_of_sizes
 from partsketch.sources import open_source
 from partsketch.theory.arguments import require_count
+
+#: Formulas take the sketch size of every partition.
+_MOST_PARTITIONS = 1_000_000
 
 
 def plan(
@@ -81,6 +85,8 @@ def plan(
         raise InputError(f"engine is {engine!r}: plans are made for {', '.join(ENGINE_COSTS)}.")
     if n_partitions is not None:
         require_count("n_partitions", n_partitions)
+    refuse_too_many(_MOST_PARTITIONS, n_partitions=n_partitions)
+    refuse_too_many(sketch_size=sketch_size)
     if delta is not None and not 0 < delta < 1:
         raise InputError(f"delta is {delta}: it is the probability of failure, strictly between 0 and 1.")
     if data is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.counts import MOST_ROWS, refuse_too_many
 from partsketch.common.errors import InputError
 from partsketch.engines.gather import gather
 from partsketch.engines.local import LocalEngine
@@ -94,6 +95,8 @@ def survey_of_sizes(rows: int, columns: int, fit_intercept: bool = True, targets
     """Return what sizes alone tell; `columns` counts features, without the intercept."""
     require_count("rows", rows)
     require_count("columns", columns)
+    refuse_too_many(MOST_ROWS, rows=rows)
+    refuse_too_many(columns=columns)
     return Survey(rows, columns + int(fit_intercept), targets, description=f"{rows:,} rows, {columns:,} columns")
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
+from partsketch.common.text import plain
 from partsketch.sites.combine import describe
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
@@ -43,11 +43,11 @@ def describe_sketch(name: str, summary: Summary) -> dict[str, Any]:
 def print_sketches(written: Sequence[tuple[str, Summary]]) -> None:
     """Print one line per file, then its columns and, for private files, the bound on what they tell."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
-    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False, markup=False)
+    from partsketch.common.terminal import terminal_console
+
+    console = terminal_console()
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("file", "site", "sketch", "private"):
         table.add_column(heading)
@@ -58,14 +58,14 @@ def print_sketches(written: Sequence[tuple[str, Summary]]) -> None:
         size = summary.matrix.shape
         cells = [name, ", ".join(part.name for part in summary.parts), summary.kind, _yes(summary.about.private)]
         cells += [str(size[0]), str(size[1]), f"about {rows}" if summary.about.rounded_to > 1 else rows]
-        table.add_row(*(Text(cell) for cell in [*cells, f"{len(summary.to_bytes()):,}"]))
+        table.add_row(*(plain(cell) for cell in [*cells, f"{len(summary.to_bytes()):,}"]))
     console.print(table)
     for columns, targets in dict.fromkeys((summary.columns, summary.about.targets) for _, summary in written):
         meant = f"; meant as target: {', '.join(targets)}" if targets else ""
-        console.print(f"columns: {', '.join(columns)}{meant}")
+        console.print(plain(f"columns: {', '.join(columns)}{meant}"))
     bounds = [(name, summary, bound) for name, summary in written if (bound := information_bound(summary)) is not None]
     for name, summary, bound in bounds:
-        console.print(_sentence(name, summary, bound))
+        console.print(plain(_sentence(name, summary, bound)))
     if bounds:
         console.print(_NOT_PRIVATE)
 

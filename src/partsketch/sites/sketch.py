@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from partsketch.common.counts import refuse_too_many
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.engines.base import Engine
@@ -81,6 +82,7 @@ class SketchOptions:
             fault = name_fault(text)
             if fault:
                 raise InputError(f"The {what} {text[:50]!r} {fault}: choose another name.")
+        refuse_too_many(n_partitions=self.n_partitions, sketch_size=self.size, round_rows=self.round_rows)
         if not isinstance(self.round_rows, int) or self.round_rows < 1:
             raise InputError(f"round_rows is {self.round_rows!r}: give a whole number, at least 1.")
         if self.private:

@@ -126,15 +126,15 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
     for index, name in enumerate(data_files.names):
         try:
             with reading(name, "CSV"), open_csv(data_files, index) as reader:
-                schema = reader.schema
+                schema, names = reader.schema, reader.schema.names
                 has_rows = first_file >= 0 or any(batch.num_rows for batch in reader)
         except InputError as error:
             if "Empty CSV file" in str(error):
                 raise UnreadableError(f"{name} has no rows.") from error
             fault = csv_faults.find_fault(data_files, index, 0, (), frozenset())
             raise (UnreadableError(fault) if fault else error) from error
-        header = header or schema.names
-        check_same_columns(name, schema.names, data_files.names[0], header)
+        header = header or names
+        check_same_columns(name, names, data_files.names[0], header)
         if has_rows:
             first_file = index if first_file < 0 else first_file
             schemas.append(schema_columns(schema))

@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -97,6 +97,18 @@ def find_files(data: Any, tolerant: bool = False) -> DataFiles:
     return DataFiles(found[0][0], tuple(paths), tuple(names), formats[0])
 
 
+def local_files(data: Any) -> list[str]:
+    """Return the files of this machine that paths, folders and globs lead to; what leads nowhere is left out."""
+    found: list[str] = []
+    for entry in data if isinstance(data, list | tuple) else [data]:
+        if isinstance(entry, str | os.PathLike):
+            text = os.fspath(entry)
+            with suppress(InputError):
+                # Other file systems are not asked: nothing is written there, and asking may take long.
+                found += _expand(text, tolerant=True)[1] if "://" not in text or text.startswith("file:") else []
+    return found
+
+
 @contextmanager
 def reading(name: str, kind: str) -> Iterator[None]:
     """Turn what pyarrow raises for an unreadable file into one sentence."""
@@ -104,6 +116,11 @@ def reading(name: str, kind: str) -> Iterator[None]:
 
     try:
         yield
+    except UnicodeDecodeError as error:
+        text = bytes(error.object)[:60].decode("utf-8", "backslashreplace")
+        raise UnreadableError(
+            f"{name} has a name or a text that is not UTF-8 ('{text}'): save it as UTF-8, or rename the column."
+        ) from error
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, FileNotFoundError):
             raise UnreadableError(f"{name} does not exist.") from error
@@ -194,6 +211,9 @@ def _expand_path(filesystem: Any, path: str, entry: str, tolerant: bool) -> list
         info = filesystem.get_file_info(path)
     if info.type == fs.FileType.NotFound and not (tolerant and _extension(path) in FORMATS):
         raise InputError(f"{entry} does not exist.")
+    if info.type == fs.FileType.Unknown:
+        # Neither file nor folder: reading a pipe may wait for ever, reading a device may never end.
+        raise InputError(f"{entry} is a named pipe or a device: write its rows to a file first.")
     if info.type != fs.FileType.Directory:
         if info.size == 0 and not tolerant:
             raise InputError(f"{posixpath.basename(path)} is empty: it has no bytes.")
