@@ -34,4 +34,8 @@ class AttackClass:
         return found
 
 
-CLASSES: tuple[AttackClass, ...] = ()
+CLASSES: tuple[AttackClass, ...] = (
+    AttackClass("arguments", 3, 2000),
+    AttackClass("data_files", 3, 2000),
+    AttackClass("outputs", 2, 1000),
+)

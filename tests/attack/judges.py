@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import json
 import os
 import re
 import signal
@@ -108,11 +109,20 @@ def judge_ended(
         return Fault("wrong refusal", seen)
     if ended.code == 2:
         errors = [line for line in ended.err.splitlines() if line.startswith("Error: ")]
-        if len(errors) != 1 or len(errors[0]) > _LONGEST_MESSAGE or not errors[0].rstrip().endswith((".", ")")):
+        if len(errors) != 1 or len(errors[0]) > _LONGEST_MESSAGE or not errors[0].rstrip().endswith((".", ")", "?")):
             return Fault("sentence", seen)
+    if ended.code == 0 and ended.out.startswith("{"):
+        try:
+            json.loads(ended.out, parse_constant=_not_finite)
+        except ValueError as error:
+            return Fault("wrong accept", f"{error}\n{seen}")
     if plain and (found := CONTROL.search(ended.out + ended.err)):
         return Fault("raw control", f"{found.group()!r}: {seen!r}")
     return None
+
+
+def _not_finite(text: str) -> None:
+    raise ValueError(f"{text} is no number that JSON has")
 
 
 def judge_command(
@@ -120,7 +130,7 @@ def judge_command(
     folder: Path,
     must: Literal["refuse", "accept", "any"] = "any",
     inputs: Iterable[Path] | None = None,
-    outputs: Iterable[Path] = (),
+    outputs: Iterable[Path] | None = (),
     subprocess: bool = False,
 ) -> Fault | None:
     """Run a command and judge it, and what has become of the folder.
@@ -136,11 +146,11 @@ def judge_command(
     inputs
         Files that must stay as they are; None means all that are there but the outputs.
     outputs
-        Files that it may write.
+        Files that it may write when it succeeds; None means any, where there is none yet.
     subprocess
         Whether it runs in a process of its own.
     """
-    written = {path.absolute() for path in outputs}
+    written = {path.absolute() for path in outputs or ()}
     watched = [path for path in sorted(folder.rglob("*")) if path not in written] if inputs is None else list(inputs)
     before = fingerprints(watched)
     there = set(folder.rglob("*"))
@@ -154,8 +164,16 @@ def judge_command(
     changed = [str(path) for path in before if before[path] != after[path]]
     if changed:
         return Fault("input changed", f"{changed} by {arguments}")
-    new = {path for path in set(folder.rglob("*")) - there if not (path.absolute() in written and ended.code == 0)}
-    return Fault("left behind", f"{sorted(map(str, new))} by {arguments}: exit {ended.code}") if new else None
+    new = [path for path in sorted(set(folder.rglob("*")) - there) if not _is_kept(path)]
+    if ended.code == 0:
+        # Temporary files are hidden; nothing that is written on purpose is.
+        new = [path for path in new if path.absolute() not in written and (outputs is not None or path.name[0] == ".")]
+    return Fault("left behind", f"{list(map(str, new))} by {arguments}: exit {ended.code}") if new else None
+
+
+def _is_kept(path: Path) -> bool:
+    """Tell whether a path is a checkpoint, or in one: that is there for fits that do not end well."""
+    return any((place / "checkpoint.lock").exists() for place in (path, path.parent, path.parent.parent))
 
 
 def judge_reading(read: Callable[[], object], must: Literal["refuse", "accept", "any"] = "any") -> Fault | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from partsketch.cli.printing import complain, warn
 from partsketch.common.errors import PartsketchWarning, reason_of
+from partsketch.common.files import shown
 
 #: What a fault of the program itself ends with, as sysexits.h has it.
 SOFTWARE = 70
@@ -70,7 +71,7 @@ def failed_system(error: OSError, command: str, debug: bool) -> int:
     """Print one sentence about the operating system refusing something; return the exit code."""
     if debug:
         traceback.print_exception(error)
-    of = f" of {error.filename}" if error.filename is not None else ""
+    of = f" of {shown(str(error.filename))}" if error.filename is not None else ""
     complain(f"Error: {command} met a failure{of} while {step_of(error)[0]}: {reason_of(error)}.")
     return 2
 

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from partsketch.common.text import plain, plain_json
+from partsketch.common.text import plain, plain_json, sentence
 
 
 def say(text: str) -> None:
@@ -16,12 +16,12 @@ def say(text: str) -> None:
 
 def complain(text: str) -> None:
     """Print one line on the standard error."""
-    print(plain(text), file=sys.stderr, flush=True)
+    print(sentence(text), file=sys.stderr, flush=True)
 
 
-def warn(sentence: str) -> None:
+def warn(text: str) -> None:
     """Print a warning."""
-    complain(f"Warning: {sentence}")
+    complain(f"Warning: {text}")
 
 
 def print_json(values: Any) -> None:

@@ -6,14 +6,14 @@ quoted, a message is one line without control characters.
 
 from __future__ import annotations
 
-from partsketch.common.text import plain
+from partsketch.common.text import plain, sentence
 
 
 class PartsketchError(Exception):
     """Base of every error that partsketch raises on purpose."""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(plain(message))
+        super().__init__(sentence(message))
 
 
 class InputError(PartsketchError, ValueError):
@@ -28,7 +28,7 @@ class PartsketchWarning(UserWarning):
     """Something works but is not what most users want; the model's record repeats it."""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(plain(message))
+        super().__init__(sentence(message))
 
 
 def reason_of(error: BaseException) -> str:

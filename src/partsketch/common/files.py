@@ -106,6 +106,8 @@ def check_output(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLik
             if other is not None and (other.st_dev, other.st_ino) == (state.st_dev, state.st_ino):
                 same = "" if os.fspath(used) == os.fspath(path) else f" (the same file as {shown(used)})"
                 raise InputError(f"Cannot write {shown(path)}: it is one of the inputs{same}; name another file.")
+        if any(_is_stream(number, state) for number in (1, 2)):
+            raise InputError(f"Cannot write {shown(path)}: what is printed goes there; name another file.")
         if not os.access(target, os.W_OK):
             raise InputError(f"Cannot write {shown(path)}: it is read-only.")
     if not os.access(target.parent, os.W_OK | os.X_OK):
@@ -118,6 +120,15 @@ def _state(path: str | os.PathLike[str]) -> os.stat_result | None:
         return os.stat(path)
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
+
+
+def _is_stream(number: int, state: os.stat_result) -> bool:
+    """Tell whether a file is what a standard stream leads to."""
+    try:
+        stream = os.fstat(number)
+    except OSError:
+        return False
+    return (stream.st_dev, stream.st_ino) == (state.st_dev, state.st_ino)
 
 
 @contextmanager

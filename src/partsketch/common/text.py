@@ -10,6 +10,8 @@ _HARMFUL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e0fff]"
 )
+#: Longest message, and how much of its end is kept: there it says what to do.
+_LONGEST, _TAIL = 1500, 400
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -34,6 +36,12 @@ def plain(text: str, keep: str = "") -> str:
         return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
     return _HARMFUL.sub(written_out, text)
+
+
+def sentence(text: str) -> str:
+    """Return a message as one line that somebody reads: very long ones, which quote something long, are shortened."""
+    line = plain(text)
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - _TAIL]}…{line[-_TAIL:]}"
 
 
 def plain_json(text: str, ascii_only: bool = False) -> str:

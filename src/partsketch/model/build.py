@@ -134,7 +134,7 @@ def build_model(
         certified = [certify(*common, number, shared) for number, shared in enumerate(moments)]
         inferences = tuple(infer(*common, number, shared, certified[number]) for number, shared in enumerate(moments))
         certificates = tuple(
-            checked_certificate(certificate, float(unit) ** 2)
+            checked_certificate(certificate, float(np.square(unit)))
             for certificate, unit in zip(certified, target_units, strict=True)
         )
     record = replace(record, warnings=(*record.warnings, *unknown_loss_warnings(certificates, regression.penalty)))

@@ -146,7 +146,7 @@ def infer(
     return Inference(
         standard_errors=_restored_errors(covariance, regression, number),
         degrees_of_freedom=None if covariance is None else covariance.degrees_of_freedom,
-        noise_variance=None if noise is None else noise * _target_unit(regression, number) ** 2,
+        noise_variance=_restored_variance(noise, regression, number),
         spread_standard_errors=_restored_errors(spread, regression, number),
         spread_degrees_of_freedom=None if spread is None else spread.degrees_of_freedom,
         r_squared=r_squared,
@@ -157,9 +157,14 @@ def infer(
     )
 
 
-def _target_unit(regression: Regression, number: int) -> float:
+def _restored_variance(noise: float | None, regression: Regression, number: int) -> float | None:
+    """Return the noise variance in the square of the target's unit; None where a double does not hold it."""
     coordinates = regression.coordinates
-    return 1.0 if coordinates is None else float(coordinates.unit[coordinates.features + number])
+    if noise is None or coordinates is None:
+        return noise
+    with np.errstate(over="ignore", invalid="ignore"):
+        restored = float(noise * np.square(coordinates.unit[coordinates.features + number]))
+    return restored if np.isfinite(restored) else None
 
 
 def _restored_errors(

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from partsketch.common.counts import refuse_too_many
 from partsketch.common.errors import InputError
+from partsketch.fitting.extremes import within_doubles
 from partsketch.fitting.limits import Limits
 from partsketch.fitting.options import FitOptions
 from partsketch.planner.calibration import Calibration
@@ -16,6 +17,7 @@ from partsketch.planner.costs import ENGINE_COSTS
 from partsketch.planner.plan import Plan
 from partsketch.planner.survey import look, survey_of_sizes
 from partsketch.sources import open_source
+from partsketch.sources.base import Source
 from partsketch.theory.arguments import require_count
 
 #: Formulas take the sketch size of every partition.
@@ -89,6 +91,7 @@ def plan(
     refuse_too_many(sketch_size=sketch_size)
     if delta is not None and not 0 < delta < 1:
         raise InputError(f"delta is {delta}: it is the probability of failure, strictly between 0 and 1.")
+    source: Source | None = None
     if data is None:
         if rows is None or columns is None:
             raise InputError("There is nothing to plan for: give data and a target, or rows and columns.")
@@ -118,7 +121,8 @@ def plan(
             missing=missing,
             fit_intercept=fit_intercept,
         )
-        survey = look(source, options, seed_of_fit=False)
+        with within_doubles(source):
+            survey = look(source, options, seed_of_fit=False)
         if partition_by == "file" and source.files:
             n_partitions = len(source.files)
         elif options.partition_column is not None:
@@ -128,13 +132,14 @@ def plan(
             f"sketch_size={sketch_size} is too small: with {survey.columns} columns to estimate (intercept included) "
             f"it must be at least {survey.columns + 2}."
         )
-    return make_plan(
-        survey,
-        limits,
-        partitions=n_partitions,
-        sketch_size=sketch_size,
-        engine=engine.split(":", 1)[0],
-        delta=delta,
-        calibration=calibration or calibrated(again=recalibrate),
-        memory_available=free_memory(),
-    )
+    with within_doubles(source):
+        return make_plan(
+            survey,
+            limits,
+            partitions=n_partitions,
+            sketch_size=sketch_size,
+            engine=engine.split(":", 1)[0],
+            delta=delta,
+            calibration=calibration or calibrated(again=recalibrate),
+            memory_available=free_memory(),
+        )
