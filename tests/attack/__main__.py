@@ -54,7 +54,9 @@ def _attack(chosen: list[AttackClass], seed: int, seconds: float, jobs: int) -> 
                 outcomes.append(outcome)
                 if outcome.fault is not None:
                     place = f"--only {known.name} --seed {seed} --case {outcome.number}"
-                    print(f"{outcome.fault.kind}: {outcome.case}\n  {place}\n  {outcome.fault.detail[:1500]}", flush=True)
+                    print(
+                        f"{outcome.fault.kind}: {outcome.case}\n  {place}\n  {outcome.fault.detail[:1500]}", flush=True
+                    )
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         for ended in [pool.submit(run, known) for known in sorted(chosen, key=lambda known: -known.share)]:

@@ -15,15 +15,21 @@ from tests.attack.judges import judge_command
 from tests.attack.material import COMMANDS, command, lay_out
 
 NUMBERS = (
-    "0", "-1", "1", "2", "3", "7", "1e3", "1e12", "1e308", "1e309", "-1e308", "nan", "inf", "-inf", "99999999999999999999",
+    "0", "-1", "1", "2", "3", "7", "1e3", "1e12", "1e308", "1e309", "-1e308", "nan", "inf", "-inf",
+    "99999999999999999999",
     "1" * 400, "0x10", "1_000", "½", "٣", " 5 ", "", "5.5", "-0", "1e-308", "5e-324", "2147483647", "2147483648",
-    "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616", "1,5", "1e", "e5", "+4", "NaN",
+    "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616", "1,5", "1e",
+    "e5", "+4", "NaN",
 )  # fmt: skip
 TEXTS = (
-    "", " ", "a", "b", "y", "x0", "x2", "w", "s", "a,b", "a,a", ",", "a,,b", "nothing", "(intercept)", "order", "shuffle", "file",
-    "\x1b[2Jred", "new\nline", "tab\t", "\u202egnp.exe", "\x9b31m", "x" * 5000, "héé", "日本", "[red]a[/red]", "[/a]", ":smile:",
-    "{partition}", "{0}", "%s", "%(a)s", "~", "*", "?", "[", "**", "../..", "/", ".", "-", "--", "-t", "\ufeff", "\u200b", "𝕏",
-    "local", "dask:/", "mainframe", "dask", "1%", "5GB", "10kB", "3min", "-1GB", "1e99TB", "nanGB", "infmin", "1%%", "0%", "-3%", "100%",
+    "", " ", "a", "b", "y", "x0", "x2", "w", "s", "a,b", "a,a", ",", "a,,b", "nothing", "(intercept)", "order",
+    "shuffle", "file",
+    "\x1b[2Jred", "new\nline", "tab\t", "\u202egnp.exe", "\x9b31m", "x" * 5000, "héé", "日本", "[red]a[/red]",
+    "[/a]", ":smile:",
+    "{partition}", "{0}", "%s", "%(a)s", "~", "*", "?", "[", "**", "../..", "/", ".", "-", "--", "-t",
+    "\ufeff", "\u200b", "𝕏",
+    "local", "dask:/", "mainframe", "dask", "1%", "5GB", "10kB", "3min", "-1GB", "1e99TB", "nanGB", "infmin",
+    "1%%", "0%", "-3%", "100%",
 )  # fmt: skip
 #: Engines that would start a cluster are attacked by tests of their own.
 _SLOW_ENGINES = ("dask",)

@@ -38,4 +38,8 @@ CLASSES: tuple[AttackClass, ...] = (
     AttackClass("arguments", 3, 2000),
     AttackClass("data_files", 3, 2000),
     AttackClass("outputs", 2, 1000),
+    AttackClass("column_names", 2, 1000),
+    AttackClass("middle", 2, 1000),
+    AttackClass("surroundings", 2, 500),
+    AttackClass("kills", 1, 200),
 )

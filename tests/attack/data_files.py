@@ -21,17 +21,64 @@ READERS = (
     "report", "plan", "diagnose",
 )  # fmt: skip
 HEADERS = (
-    b"a,b,y\n", b"a,a,y\n", b",,y\n", b"\xef\xbb\xbfa,b,y\n", "é,b,y\n".encode("latin-1"), "a,b,y\n".encode("utf-16"), b"a\0,b,y\n",
-    b'"a,b,y\n', b'"a\nb",b,y\n', b"a;b;y\n", b"a\tb\ty\n", b"a,b,y\r", b"a,b,y\r\n", b"y\n", b"a,b,y,\n", b"\n\n", b"a,b,y\n\n\n",
+    b"a,b,y\n", b"a,a,y\n", b",,y\n", b"\xef\xbb\xbfa,b,y\n", "é,b,y\n".encode("latin-1"),
+    "a,b,y\n".encode("utf-16"), b"a\0,b,y\n",
+    b'"a,b,y\n', b'"a\nb",b,y\n', b"a;b;y\n", b"a\tb\ty\n", b"a,b,y\r", b"a,b,y\r\n", b"y\n", b"a,b,y,\n",
+    b"\n\n", b"a,b,y\n\n\n",
     b"1,2,3\n", b" a , b , y \n", b"a,b,y" + b",c" * 3000 + b"\n", "名,b,y\n".encode("shift-jis"), b"\x1b[31ma,b,y\n",
 )  # fmt: skip
 VALUES = (
-    b"1,2,3", b"1,2", b"1,2,3,4", b"", b"x,y,z", b"nan,2,3", b"1e999,2,3", b"-inf,2,3", b"1,,3", b'"1",2,3', b"1 ,2,3", b"\xff,2,3",
-    b"true,false,1", b"1.2.3,4,5", b"0x1,2,3", b"1e-400,2,3", b'1,"2,3', b"2020-01-01,2,3", b"\0,1,2", b"1_0,2,3", b"9" * 400 + b",1,2",
+    b"1,2,3", b"1,2", b"1,2,3,4", b"", b"x,y,z", b"nan,2,3", b"1e999,2,3", b"-inf,2,3", b"1,,3", b'"1",2,3',
+    b"1 ,2,3", b"\xff,2,3",
+    b"true,false,1", b"1.2.3,4,5", b"0x1,2,3", b"1e-400,2,3", b'1,"2,3', b"2020-01-01,2,3", b"\0,1,2",
+    b"1_0,2,3", b"9" * 400 + b",1,2",
 )  # fmt: skip
-EXTREMES = (0.0, -0.0, 5e-324, 1e-308, 1e-200, 1e154, 1e155, 1e200, 1e308, -1e308, 1.7976931348623157e308, np.inf, -np.inf, np.nan, 1.0, 1e16)
-NPY_SHAPES = ("(-5, 4)", "(80,-4)", "(80, 0)", "(0, 4)", "(80,)", "()", "(1<<70, 4)", "(9999999999999, 4)", "(80, 4, 1)", "'x'", "(80, 4")
-NPY_TYPES = ("'<f8'", "'>f8'", "'<c16'", "'|O'", "'<U8'", "'<M8[s]'", "'<f2'", "'|b1'", "'<u8'", "'|V8'", "'xx'", "[('a','<f8')]", "[]")
+EXTREMES = (
+    0.0,
+    -0.0,
+    5e-324,
+    1e-308,
+    1e-200,
+    1e154,
+    1e155,
+    1e200,
+    1e308,
+    -1e308,
+    1.7976931348623157e308,
+    np.inf,
+    -np.inf,
+    np.nan,
+    1.0,
+    1e16,
+)
+NPY_SHAPES = (
+    "(-5, 4)",
+    "(80,-4)",
+    "(80, 0)",
+    "(0, 4)",
+    "(80,)",
+    "()",
+    "(1<<70, 4)",
+    "(9999999999999, 4)",
+    "(80, 4, 1)",
+    "'x'",
+    "(80, 4",
+)
+NPY_TYPES = (
+    "'<f8'",
+    "'>f8'",
+    "'<c16'",
+    "'|O'",
+    "'<U8'",
+    "'<M8[s]'",
+    "'<f2'",
+    "'|b1'",
+    "'<u8'",
+    "'|V8'",
+    "'xx'",
+    "[('a','<f8')]",
+    "[]",
+)
 
 
 def cases(seed: int) -> Iterator[Case]:
@@ -52,12 +99,19 @@ def _attack(reader: str, extra: list[str], format: str, make: Callable[[Path], o
     make(Path(places["data"]))
     arguments = [*command(reader, places), *extra]
     if reader.startswith("fit") or reader in ("plan", "diagnose", "keep"):
-        arguments = [word for word in arguments if word != "--no-intercept"] + (["--no-intercept"] if "--no-intercept" in extra else [])
+        arguments = [word for word in arguments if word != "--no-intercept"] + (
+            ["--no-intercept"] if "--no-intercept" in extra else []
+        )
     return judge_command(arguments, folder, outputs=outputs_of(folder))
 
 
 def _damaged(draw: random.Random) -> tuple[str, Callable[[Path], object]]:
-    format, way, place, size = draw.choice(FORMATS), draw.choice(("cut", "flip", "hole", "noise", "twice", "insert", "end")), draw.random(), draw.choice((1, 4, 64, 700))
+    format, way, place, size = (
+        draw.choice(FORMATS),
+        draw.choice(("cut", "flip", "hole", "noise", "twice", "insert", "end")),
+        draw.random(),
+        draw.choice((1, 4, 64, 700)),
+    )
     noise = draw.randbytes(size)
 
     def damage(path: Path) -> None:
@@ -95,13 +149,16 @@ def _strange_column(draw: random.Random) -> Any:
     made: list[Callable[[], Any]] = [
         lambda: instants.cast(pa.timestamp("ns")), lambda: instants.cast(pa.timestamp("s", "UTC")),
         lambda: pa.array(count, pa.int32()).cast(pa.date32()), lambda: instants.cast(pa.duration("ms")),
-        lambda: pa.array(count, pa.int32()).cast(pa.time32("s")), lambda: pa.nulls(ROWS), lambda: pa.nulls(ROWS, pa.float64()),
-        lambda: pa.array([b"\xff"] * ROWS, pa.binary()), lambda: pa.array([[1.0]] * ROWS), lambda: pa.array([{"x": 1}] * ROWS),
+        lambda: pa.array(count, pa.int32()).cast(pa.time32("s")), lambda: pa.nulls(ROWS),
+        lambda: pa.nulls(ROWS, pa.float64()),
+        lambda: pa.array([b"\xff"] * ROWS, pa.binary()), lambda: pa.array([[1.0]] * ROWS),
+        lambda: pa.array([{"x": 1}] * ROWS),
         lambda: pa.array(["u"] * ROWS).dictionary_encode(), lambda: pa.array(count).dictionary_encode(),
         lambda: pa.array([True, False] * (ROWS // 2)), lambda: pa.array([2**64 - 1] * ROWS, pa.uint64()),
         lambda: pa.array(np.arange(ROWS, dtype=np.float16)), lambda: pa.array(count, pa.decimal128(38, 0)),
         lambda: pa.array([None] * (ROWS - 1) + [1.0]), lambda: pa.array(["1", "x"] * (ROWS // 2)),
-        lambda: pa.array(count, pa.int8()), lambda: pa.array([3.0] * ROWS), lambda: pa.array([""] * ROWS), lambda: pa.array([None, "a"] * (ROWS // 2)),
+        lambda: pa.array(count, pa.int8()), lambda: pa.array([3.0] * ROWS), lambda: pa.array([""] * ROWS),
+        lambda: pa.array([None, "a"] * (ROWS // 2)),
     ]  # fmt: skip
     return draw.choice(made)()
 
@@ -120,7 +177,9 @@ def _types(draw: random.Random) -> tuple[str, Callable[[Path], object]]:
 
 def _extremes(draw: random.Random) -> tuple[str, Callable[[Path], object]]:
     format = draw.choice(FORMATS)
-    rows = {name: column.to_numpy().copy() for name, column in zip(("a", "b", "y", "w"), numbers().columns, strict=True)}
+    rows = {
+        name: column.to_numpy().copy() for name, column in zip(("a", "b", "y", "w"), numbers().columns, strict=True)
+    }
     done = []
     for name in draw.sample(sorted(rows), draw.choice((1, 1, 2, 4))):
         value, way = draw.choice(EXTREMES), draw.choice(("one", "all", "scale", "some", "copy"))
@@ -140,10 +199,16 @@ def _extremes(draw: random.Random) -> tuple[str, Callable[[Path], object]]:
 
 
 def _shapes(draw: random.Random) -> tuple[str, Callable[[Path], object]]:
-    format, count, width = draw.choice(("parquet", "csv", "feather")), draw.choice((0, 1, 2, 3, 4, 5)), draw.choice((1, 2, 3, 20, 150))
+    format, count, width = (
+        draw.choice(("parquet", "csv", "feather")),
+        draw.choice((0, 1, 2, 3, 4, 5)),
+        draw.choice((1, 2, 3, 20, 150)),
+    )
     values = np.random.default_rng(draw.randrange(9)).normal(size=(width, count))
     names = ["y", "a", "b", *(f"c{number}" for number in range(width))][:width]
-    return f"{format} of {count} rows and {width} columns", lambda path: write(pa.table(dict(zip(names, values, strict=True))), path)
+    return f"{format} of {count} rows and {width} columns", lambda path: write(
+        pa.table(dict(zip(names, values, strict=True))), path
+    )
 
 
 def _npy(draw: random.Random) -> tuple[str, Callable[[Path], object]]:
@@ -156,4 +221,6 @@ def _npy(draw: random.Random) -> tuple[str, Callable[[Path], object]]:
     version = draw.choice((b"\x01\x00", b"\x01\x00", b"\x02\x00", b"\x09\x00"))
     length = draw.choice((len(header), len(header), 0, 65535)).to_bytes(2, "little")
     body = np.random.default_rng(0).normal(size=(80, 4)).tobytes()
-    return f"npy header {header.strip()}", lambda path: path.write_bytes(b"\x93NUMPY" + version + length + header.encode() + body)
+    return f"npy header {header.strip()}", lambda path: path.write_bytes(
+        b"\x93NUMPY" + version + length + header.encode() + body
+    )

@@ -23,7 +23,8 @@ Verdict = Literal["refuse", "accept"]
 WRITERS: dict[str, tuple[list[str], str, tuple[str, ...]]] = {
     "fit --model": (["fit", "{data}", "-t", "y", "--model"], ".json", ("data",)),
     "fit --report": (["fit", "{data}", "-t", "y", "--report"], ".html", ("data",)),
-    "fit two --model": (["fit", "{folder}/ro*.parquet", "-t", "y", "--method", "average", "--model"], ".json", ("data",)),
+    "fit two --model": (["fit", "{folder}/ro*.parquet", "-t", "y", "--method", "average", "--model"], ".json",
+    ("data",)),
     "predict -o": (["predict", "{model}", "{data}", "-o"], ".parquet", ("data", "model")),
     "predict -o text": (["predict", "{model}", "{data}", "-o"], ".csv", ("data", "model")),
     "sketch -o": (["sketch", "{data}", "-t", "y", "--seed", "1", "--site", "n", "-o"], ".psk", ("data",)),
@@ -96,14 +97,29 @@ def _nowhere(folder: Path, places: dict[str, str], ending: str, draw: random.Ran
     (folder / f"lost{ending}").symlink_to(folder / "no" / "where")
     wrong = (
         folder / "no" / f"out{ending}", loop, folder / f"lost{ending}", Path(places["north"]) / f"out{ending}",
-        folder / ("n" * 300 + ending), Path("/proc") / f"out{ending}", folder / ("d" * 200) / ("e" * 200) / f"o{ending}",
+        folder / ("n" * 300 + ending), Path("/proc") / f"out{ending}",
+        folder / ("d" * 200) / ("e" * 200) / f"o{ending}",
         Path("/".join(["x" * 100] * 60)) / f"out{ending}", folder / f"out\udcff{ending}", Path(f"/sys/out{ending}"),
     )  # fmt: skip
     return draw.choice(wrong), "refuse"
 
 
 def _strange(folder: Path, places: dict[str, str], ending: str, draw: random.Random) -> tuple[Path, Verdict]:
-    names = ("new\nline", "\x1b[31mred", "with space", "-dash", "üñí", "日本", "{x}", "[a]", "%s", "n" * 240, ".hidden", "\u202ertl", "'q\"")
+    names = (
+        "new\nline",
+        "\x1b[31mred",
+        "with space",
+        "-dash",
+        "üñí",
+        "日本",
+        "{x}",
+        "[a]",
+        "%s",
+        "n" * 240,
+        ".hidden",
+        "\u202ertl",
+        "'q\"",
+    )
     path = folder / (draw.choice(names) + ending)
     return path, "accept"
 

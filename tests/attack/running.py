@@ -87,7 +87,9 @@ class _Worker:
             self.is_alive = False
             self._process.join(10)
             if not case:
-                raise RuntimeError(f"{self._class_name} failed to make case {self._number} of seed {self._seed}") from None
+                raise RuntimeError(
+                    f"{self._class_name} failed to make case {self._number} of seed {self._seed}"
+                ) from None
             fault = Fault("traceback", f"the process died with exit code {self._process.exitcode}")
         number, self._number = self._number, self._number + 1
         seconds = time.monotonic() - started

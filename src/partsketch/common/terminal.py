@@ -47,6 +47,7 @@ def terminal_console(stderr: bool = False) -> Console:
         emoji=False,
         color_system="auto" if escapes else None,
         force_terminal=None if escapes else False,
+        _environ=_environment(),
     )
 
 
@@ -61,7 +62,13 @@ def text_console(file: IO[str], width: int) -> Console:
         color_system=None,
         force_terminal=False,
         legacy_windows=False,
+        _environ=_environment(),
     )
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without sizes, which rich takes as they are."""
+    return {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
 
 
 def _width() -> int | None:

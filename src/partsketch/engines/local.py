@@ -97,14 +97,18 @@ def _in_threads(
 ) -> Iterator[TaskOutcome]:
     """Yield what becomes of bundles 0 to count − 1, at most two per worker being under way."""
     waiting: SimpleQueue[int | None] = SimpleQueue()
-    ended: SimpleQueue[Bundle] = SimpleQueue()
+    ended: SimpleQueue[Bundle | BaseException] = SimpleQueue()
 
     def work() -> None:
-        while (number := waiting.get()) is not None and not stop.is_set():
-            bundle = done(number)
-            if stop.is_set():
-                return
-            ended.put(bundle)
+        try:
+            while (number := waiting.get()) is not None and not stop.is_set():
+                bundle = done(number)
+                if stop.is_set():
+                    return
+                ended.put(bundle)
+        except BaseException as error:
+            # Who waits for this worker must hear of its end, whatever ended it.
+            ended.put(error)
 
     # Work lies ready before workers start, and word of its end behind the last of it: nobody waits for this thread,
     # which starts workers, merges and ends while they work.
@@ -120,6 +124,8 @@ def _in_threads(
             bundle = _next(ended, deadline)
             if bundle is None:
                 return
+            if isinstance(bundle, BaseException):
+                raise bundle
             for number in islice(queued, 1):
                 waiting.put(number)
             yield from bundle.outcomes()
@@ -133,7 +139,7 @@ def _in_threads(
                     worker.join()
 
 
-def _next(ended: SimpleQueue[Bundle], deadline: float | None) -> Bundle | None:
+def _next(ended: SimpleQueue[Bundle | BaseException], deadline: float | None) -> Bundle | BaseException | None:
     """Return what ends next, or None when the deadline passes before that."""
     if deadline is None:
         return ended.get()
