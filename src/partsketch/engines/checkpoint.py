@@ -106,8 +106,16 @@ def open_checkpoint(folder: Path, identity: dict[str, dict[str, Any]], seed: int
 
 
 def recorded_seed(folder: Path) -> int | None:
-    """Return the seed of the fit that a folder belongs to, or None when there is no such folder yet."""
+    """Return the seed of the fit that a folder belongs to, or None when there is no such folder yet.
+
+    A folder that has lost its manifest has lost the seed: another one would silently begin anew.
+    """
     manifest = _read_manifest(folder)
+    if manifest is None and ((folder / _MANIFEST).exists() or any(folder.glob("tasks-*.bin"))):
+        raise InputError(
+            f"The checkpoint {folder} is damaged: its {_MANIFEST} is missing or cut short, and the seed with it; give "
+            "the seed that it was made with (--seed, random_state), or another folder."
+        )
     return None if manifest is None else int(manifest["seed"])
 
 

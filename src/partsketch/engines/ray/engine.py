@@ -8,11 +8,13 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from partsketch.common.errors import InputError
+from partsketch.common.errors import InputError, reason_of
+from partsketch.engines.address import greet, reach
 from partsketch.engines.base import Engine, Outcomes, TaskOutcome
 from partsketch.engines.bundles import Bundle, bundle_tasks, lost, merge_bundles, run_bundle, task_rows
 from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
+from partsketch.engines.versions import WANTED, ask, check_versions
 from partsketch.engines.worker import run_on_chunks, run_task
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, is_remote
@@ -72,10 +74,16 @@ class RayEngine(Engine):
             ray.init(address="local", num_cpus=workers or usable_cores(), include_dashboard=False, **quiet)
             return
         try:
-            ray.init(address="auto" if address == "ray://auto" else address, **quiet)
+            if address == "ray://auto":
+                ray.init(address="auto", **quiet)
+            else:
+                _meet_server(address)
+                ray.init(address=address, **quiet)
         except (ConnectionError, ImportError, RuntimeError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
-            raise InputError(f"No Ray runtime can be reached at {address}: {reason}.") from error
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"No Ray runtime can be reached at {address}: {reason_of(error)}.") from error
+        check_versions("Ray", _versions(ray))
 
     def close(self) -> None:
         """Stop the runtime, or leave it, if this engine started or joined it."""
@@ -95,6 +103,40 @@ class RayEngine(Engine):
         """Yield outcomes as bundles of tasks end and are merged; a bounded number is under way."""
         with RowProgress(task_rows(tasks, range(len(tasks)))) as progress:
             yield from _Run(self._ray, source, request, tasks, progress).outcomes(deadline)
+
+
+def _meet_server(address: str) -> None:
+    """Refuse an address where no server of Ray's protocol answers; Ray itself would try for minutes."""
+    host, port = reach(address, "ray://host:10001")
+    if os.environ.get("RAY_USE_TLS") == "1":
+        return
+    import grpc
+
+    def ready(seconds: float) -> None:
+        with grpc.insecure_channel(f"[{host}]:{port}" if ":" in host else f"{host}:{port}") as channel:
+            grpc.channel_ready_future(channel).result(timeout=seconds)
+
+    greet(address, "Ray Client server", ready)
+
+
+def _versions(ray: Any) -> dict[str, object]:
+    """Ask every node which partsketch its workers have."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    asked = {
+        node["NodeManagerHostname"]: ray.remote(ask)
+        .options(num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False))
+        .remote(WANTED)
+        for node in ray.nodes()
+        if node["Alive"]
+    }
+    found: dict[str, object] = {}
+    for host, answer in asked.items():
+        try:
+            found[host] = ray.get(answer)
+        except ray.exceptions.RayError as error:
+            found[host] = getattr(error, "cause", None) or error
+    return found
 
 
 class _Run:
