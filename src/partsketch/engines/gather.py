@@ -105,14 +105,15 @@ class Collector:
             self.failed.update((number, outcome.error) for number in outcome.tasks if outcome.error is not None)
             return
         self.missing.difference_update(outcome.tasks)
-        # Segments of contiguous partitions are all there, and are counted by partition.
+        for piece in outcome.result.pieces:
+            self.fold.add(piece)
+        # Segments of contiguous partitions are all there, and are counted by partition. Others are known when all
+        # pieces of the outcome have been added, not before: what is known and has not come is taken for empty.
         if self._bounds is None:
             for task in (self._tasks[number] for number in outcome.tasks):
                 stop = task.start + outcome.result.rows_seen if task.stop is None else task.stop
                 for segment in range(task.start // self._segment_rows, -(-stop // self._segment_rows)):
                     self._seen.push(0, segment, True)
-        for piece in outcome.result.pieces:
-            self.fold.add(piece)
         self.dropped += outcome.result.dropped
         self.rows_seen += outcome.result.rows_seen
 

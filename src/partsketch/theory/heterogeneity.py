@@ -97,8 +97,7 @@ def sketch_heterogeneity(moments: SketchMoments, sketch: str = "gaussian") -> He
     allowance = _VARIABLE_NOISE * of_rows
     if np.any(moments.row_counts <= moments.ranks) or np.any(allowance > _MOST_ALLOWANCE * moments.sampling):
         return Heterogeneity.unavailable(
-            "the sketches are so large beside the partitions that the noise of the rows would decide the test; "
-            + "use "
+            "the sketches are so large beside the partitions that the noise of the rows would decide the test; use "
             "a smaller sketch_size or fewer partitions, or `partsketch diagnose`"
         )
     gain = _gain(moments.sketches, moments.sampling + allowance)
