@@ -13,6 +13,9 @@ import pytest
 
 from partsketch.cli import _COMMANDS
 
+# One process makes what they all look at.
+pytestmark = pytest.mark.xdist_group("site")
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 

@@ -90,11 +90,11 @@ def test_singular_partitions_with_an_intercept_follow_the_formula_given_the_data
     features = exact.summaries_[0].columns[:-1]
     _, standard = standardise(exact.summaries_, features, ("y",), 1)
     expected = partition_excess_loss(exact_moments(standard, features, "y", 1), size)
-    losses, certificates = measured(X, y, 1000, method="partition", sketch_size=size)
-    # 1000 seeds, whose standard error is below 1%. Units are found from the sketches; where a spread is close to the
+    losses, certificates = measured(X, y, 300, method="partition", sketch_size=size)
+    # 300 seeds, whose standard error is below 2%. Units are found from the sketches; where a spread is close to the
     # border between two they change what the least norm chooses, by 4%. Intercept counted in the norm would be far off.
     assert abs(losses.mean() / expected - 1) < 0.08
-    assert losses.std() / np.sqrt(1000) < 0.03 * expected
+    assert losses.std() / np.sqrt(300) < 0.02 * expected
     claims = np.array([certificate.excess_loss for certificate in certificates])
     # The bias of minimum-norm averaging is itself estimated, given one draw of the noise.
     assert abs(claims.mean() / expected - 1) < 0.2

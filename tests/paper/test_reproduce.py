@@ -22,6 +22,9 @@ from partsketch.paper.steps import STEPS, Unit, all_units
 from partsketch.paper.study import run_study
 from tests.paper.conftest import QuickRun
 
+# One process makes what they all look at.
+pytestmark = pytest.mark.xdist_group("study")
+
 EXPECTED_TABLE = {"digits": ("1797", "61"), "house": ("20640", "8"), "cover": ("100000", "53")}
 
 
