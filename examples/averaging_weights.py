@@ -8,7 +8,7 @@ import numpy as np
 
 import partsketch as ps
 
-SEEDS, SKETCH_SIZE = 100, 24
+SEEDS, SKETCH_SIZE = 50, 24
 
 
 def mean_excess(X: np.ndarray, y: np.ndarray, site: np.ndarray, **options: Any) -> float:
