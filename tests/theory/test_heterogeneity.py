@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.stats
 from benchmarks.coverage_whole import exact_test, partitions_for_test, rejections, sketch_test
 
 from partsketch import theory
@@ -69,6 +70,14 @@ def test_the_statistic_written_out() -> None:
     everything = np.vstack(sketched)
     gram = everything[:, :4].T @ everything[:, :4]
     assert tested.statistic == pytest.approx(ratio(sketched) / (1 + 25 * 25 / 4996))
+    # Degrees of freedom below (Satterthwaite): the noise of each partition has 30 − 4, a squared estimate 2 more.
+    shares = np.array([np.trace(np.linalg.solve(gram, rows[:, :4].T @ rows[:, :4])) for rows in sketched])
+    chance = np.array([loss(rows) for rows in sketched]) * (4 - shares)
+    below = chance.sum() ** 2 / np.sum(chance**2 / 28) - 2
+    assert tested.residual_degrees_of_freedom == pytest.approx(below)
+    assert tested.p_value == pytest.approx(
+        scipy.stats.f.sf(tested.statistic, tested.degrees_of_freedom, tested.residual_degrees_of_freedom)
+    )
 
 
 def test_the_p_value_falls_with_the_difference() -> None:
