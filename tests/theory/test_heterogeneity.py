@@ -44,8 +44,8 @@ def test_growing_noise_looks_like_unlike_coefficients_to_factors_alone() -> None
 
 
 def test_the_statistic_written_out() -> None:
-    rng = np.random.default_rng(2)
-    parts = partitions_for_test(rng, 3, 50, 4, "constant", 0.5)
+    rng = np.random.default_rng(8)
+    parts = partitions_for_test(rng, 3, 50, 4, "grows", 0.5)
     moments = [theory.PartitionMoments(rows, len(rows)) for rows in parts]
     everything = np.vstack(parts)
     gram = everything[:, :4].T @ everything[:, :4]
@@ -62,7 +62,24 @@ def test_the_statistic_written_out() -> None:
     found = theory.partition_heterogeneity(moments, [theory.PartitionMoments(rows, len(rows)) for rows in shuffled])
     assert found.statistic == pytest.approx(ratio(parts) / ratio(shuffled))
     assert found.degrees_of_freedom is not None
-    assert found.degrees_of_freedom <= 8
+    assert found.residual_degrees_of_freedom is not None
+    # The share of directions that the scores of random partitions point in, whichever of two estimates is smaller.
+    solution, root = np.linalg.solve(gram, everything[:, :4].T @ everything[:, 4]), np.linalg.cholesky(gram)
+    scores = np.array([np.linalg.solve(root, r[:, :4].T @ (r[:, 4] - r[:, :4] @ solution)) for r in shuffled])
+    scatter, lengths = scores.T @ scores / 2, np.sum(scores**2, axis=1)
+    squares = 2**2 / (1 * 4) * (np.sum(scatter**2) - np.trace(scatter) ** 2 / 2)
+    directions = np.trace(scatter) ** 2 / squares if squares > 0 else 4.0
+    share = np.clip(min(directions, 2 * lengths.mean() ** 2 / lengths.var(ddof=1)) / 4, 0.25, 1.0)
+    assert share < 1
+    hats = [np.linalg.solve(gram, rows[:, :4].T @ rows[:, :4]) for rows in parts]
+    noise = np.array([loss(rows) / 46 for rows in parts])
+    own = np.array([np.trace(hat) for hat in hats])
+    pairs = np.array([[np.trace(one @ other) for other in hats] for one in hats])
+    # A squared estimate of a variance with 46 degrees of freedom is 48/46 times its square in the mean.
+    variance = np.sum(noise**2 * 46 / 48 * (4 - 2 * own)) + noise @ pairs @ noise
+    variance -= np.sum(noise**2 * 2 / 48 * np.diagonal(pairs))
+    above = min(np.sum(noise * (4 - own)) ** 2 / variance, 8)
+    assert found.degrees_of_freedom == pytest.approx(above * share)
     assert found.p_value is not None
     # Sketches of 30 of 5,000 rows: the noise of the rows adds 25 times (30 − 4 − 1)/(5000 − 4).
     tested = theory.sketch_heterogeneity(theory.sketch_moments([rows[:30] for rows in parts], [5000] * 3))
