@@ -45,6 +45,9 @@ def test_the_numbers_are_normal_and_independent() -> None:
     # Correlations of 400 rows with 1000 numbers each have standard deviation 0.032; six of them.
     correlations = np.asarray(np.corrcoef(out))[np.triu_indices(400, 1)]
     assert np.abs(correlations).max() < 6 * 0.032
+    # Two numbers made of one radius and two angles are not correlated, but their squares are, by one half.
+    squares = np.asarray(np.corrcoef(out**2))[np.triu_indices(400, 1)]
+    assert np.abs(squares).max() < 0.35
     again = np.empty((4, 1000))
     fill_system_normals(2.0, again)
     assert not np.isin(again, out).any()
