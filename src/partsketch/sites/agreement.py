@@ -16,8 +16,8 @@ from partsketch.summaries.summary import Summary
 
 Named = tuple[str, Summary]
 
-#: Sizes of columns and weights at which the variance of a certificate, a fourth power, neither overflows nor vanishes.
-_LARGEST, _SMALLEST = 1e50, 1e-50
+#: Sizes of columns and weights whose squares neither overflow nor vanish.
+_LARGEST, _SMALLEST = 1e153, 1e-153
 #: How many times larger a column may be in one file than in another.
 _LARGEST_RATIO = 1e15
 
