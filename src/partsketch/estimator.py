@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from os import fspath
 from typing import Any, Self
 
 import numpy as np
@@ -18,8 +17,8 @@ from partsketch.engines.base import using_engine
 from partsketch.fitting.array_request import open_collection, split_partition_column, target_names
 from partsketch.fitting.batches import Batches, add_batch, check_batches
 from partsketch.fitting.fit import Fit
-from partsketch.fitting.limits import limits_from
-from partsketch.fitting.options import AUTO, RESERVED_PARTITIONS, FitOptions, seed_from
+from partsketch.fitting.keywords import AUTO, FitKeywords
+from partsketch.fitting.options import RESERVED_PARTITIONS, FitOptions
 from partsketch.model.summary_table import FitSummary
 from partsketch.planner.fit_request import fit_as_asked
 from partsketch.sources.base import Source
@@ -56,7 +55,7 @@ def _is_vector(y: Any) -> bool:
     return int(y.ndim if hasattr(y, "ndim") else np.asarray(y).ndim) == 1
 
 
-class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator, FitKeywords):
     """Linear least squares on partitioned rows, exact or from small random sketches.
 
     Parameters
@@ -151,47 +150,6 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
     array([1., 2., 3.])
     """
 
-    def __init__(
-        self,
-        method: str = "auto",
-        *,
-        n_partitions: int = 8,
-        partition_by: str = "order",
-        remainder: str = "spread",
-        sketch: str = "gaussian",
-        sketch_size: int | None = None,
-        sparsity: int | None = None,
-        fit_intercept: bool = True,
-        averaging: str = "equal",
-        alpha: float = 0.0,
-        engine: Any = "local",
-        on_partition_error: str = "raise",
-        deadline: float | None = None,
-        min_partitions: int | None = None,
-        checkpoint: Any = None,
-        limits: Any = None,
-        route: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.method = method
-        self.n_partitions = n_partitions
-        self.partition_by = partition_by
-        self.remainder = remainder
-        self.sketch = sketch
-        self.sketch_size = sketch_size
-        self.sparsity = sparsity
-        self.fit_intercept = fit_intercept
-        self.averaging = averaging
-        self.alpha = alpha
-        self.engine = engine
-        self.on_partition_error = on_partition_error
-        self.deadline = deadline
-        self.min_partitions = min_partitions
-        self.checkpoint = checkpoint
-        self.limits = limits
-        self.route = route
-        self.random_state = random_state
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -209,7 +167,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         SketchedRegression
             The fitted estimator.
         """
-        options = self._options()
+        options = FitOptions.made_of(self)
         with using_engine(self.engine, X) as engine:
             source = self._open(X, y, sample_weight, options.partition_column, engine)
             fit = fit_as_asked(source, options, engine)
@@ -243,7 +201,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         SketchedRegression
             The fitted estimator.
         """
-        options, started = self._options(), hasattr(self, "model_")
+        options, started = FitOptions.made_of(self), hasattr(self, "model_")
         why_method = None
         if options.method == AUTO:
             options = self._chosen_before(options) if started else _beginning(options)
@@ -272,27 +230,6 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         names = ("method", "sketch", "sketch_size", "sparsity")
         return replace(options, **{name: used[name] for name in names}, limits=None)
-
-    def _options(self) -> FitOptions:
-        return FitOptions(
-            method=self.method,
-            n_partitions=self.n_partitions,
-            partition_by=self.partition_by,
-            remainder=self.remainder,
-            sketch=self.sketch,
-            sketch_size=self.sketch_size,
-            sparsity=self.sparsity,
-            fit_intercept=bool(self.fit_intercept),
-            seed=seed_from(self.random_state, self.checkpoint),
-            averaging=self.averaging,
-            alpha=self.alpha,
-            on_partition_error=self.on_partition_error,
-            deadline=self.deadline,
-            min_partitions=self.min_partitions,
-            checkpoint=None if self.checkpoint is None else fspath(self.checkpoint),
-            limits=None if self.limits is None else limits_from(self.limits),
-            route=self.route,
-        )
 
     def _keep(self, fit: Fit, single: bool) -> Self:
         self.model_ = fit.model
