@@ -4,6 +4,11 @@ H[j, i] = (−1)^popcount(i & j) is a product over the bits of i and j. Cut the 
 transformed within a block, in the cache, and the high bits only decide with which sign the block's transform is added
 to a sampled row. Per number that is b additions for the block and m/2^b for the m sampled rows, instead of log₂ P and a
 copy of everything.
+
+Kernels take two tuples that an accumulator makes once. `work` is (total, kept, block, bits, stride): the sums, which
+rows of the transform are sampled, the block of 2^bits rows, and the numbers from row to row in both. `taking` is
+(state, words, scales, random, origin): what is in the block, room for random words and for signs, the random numbers,
+and the first row number.
 """
 
 from __future__ import annotations
@@ -67,8 +72,9 @@ def parity(number):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def flush_block(total, kept, block, bits, stride, number, filled):  # type: ignore[no-untyped-def]
+def flush_block(work, number, filled):  # type: ignore[no-untyped-def]
     """Transform block `number`, of which the first `filled` rows are there, and add it to the sampled rows."""
+    total, kept, block, bits, stride = work
     rows = 1 << bits
     block[filled * stride : rows * stride] = 0.0
     transform_block(block, rows, stride)
@@ -89,15 +95,16 @@ def fill_signs(random, row_numbers, first, words, out):  # type: ignore[no-untyp
 
 
 @_within
-def _advance(total, kept, block, bits, stride, state, position):  # type: ignore[no-untyped-def]
+def _advance(work, state, position):  # type: ignore[no-untyped-def]
     """Make room for the row at a position of the stream: finish its predecessors' block, write zeros for absent rows.
 
     `state` is (number of the block or −1, rows of it that are there).
     """
+    _, _, block, bits, stride = work
     number = position >> bits
     if number != state[0]:
         if state[0] >= 0:
-            flush_block(total, kept, block, bits, stride, state[0], state[1])
+            flush_block(work, state[0], state[1])
         state[0], state[1] = number, 0
     place = position & ((1 << bits) - 1)
     if place > state[1]:
@@ -107,31 +114,17 @@ def _advance(total, kept, block, bits, stride, state, position):  # type: ignore
 
 
 @_compiled
-def add_dense(  # type: ignore[no-untyped-def]
-    total,
-    kept,
-    block,
-    bits,
-    stride,
-    state,
-    words,
-    scales,
-    random,
-    origin,
-    row_numbers,
-    roots,
-    features,
-    targets,
-    intercept,
-):
+def add_dense(work, taking, row_numbers, roots, features, targets, intercept):  # type: ignore[no-untyped-def]
     """Take dense rows, counted from `origin` on; `roots` are square roots of weights, or empty."""
+    _, _, block, bits, stride = work
+    state, words, scales, random, origin = taking
     flat = features.reshape(-1)
     rows, width = features.shape
     given = targets.shape[1]
     begin = 0
     while begin < rows:
         position = row_numbers[begin] - origin
-        first = _advance(total, kept, block, bits, stride, state, position)
+        first = _advance(work, state, position)
         # Rows that follow one another are placed together, as far as the block goes; positions only ever rise.
         count = min(rows - begin, (1 << bits) - first)
         while row_numbers[begin + count - 1] - origin != position + count - 1:
@@ -152,17 +145,16 @@ def add_dense(  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def add_sparse(  # type: ignore[no-untyped-def]
-    total, kept, block, bits, stride, state, words, scales, random, origin, row_numbers, roots, features, targets,
-    intercept, width
-):  # fmt: skip
+def add_sparse(work, taking, row_numbers, roots, features, targets, intercept, width):  # type: ignore[no-untyped-def]
     """Take sparse rows (values, columns, starts)."""
+    _, _, block, _, stride = work
+    state, words, scales, random, origin = taking
     values, columns, starts = features
     few = scales.shape[0]
     for i in range(row_numbers.shape[0]):
         if i % few == 0:
             fill_signs(random, row_numbers[i : i + few], origin, words, scales)
-        at = _advance(total, kept, block, bits, stride, state, row_numbers[i] - origin) * stride
+        at = _advance(work, state, row_numbers[i] - origin) * stride
         scale = scales[i % few] * roots[i] if roots.shape[0] else scales[i % few]
         block[at : at + stride] = 0.0
         for entry in range(starts[i], starts[i + 1]):
@@ -174,14 +166,14 @@ def add_sparse(  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def add_tile(  # type: ignore[no-untyped-def]
-    total, kept, block, bits, stride, state, words, scales, random, origin, row_numbers, tile, width, intercept
-):
+def add_tile(work, taking, row_numbers, tile, width, intercept):  # type: ignore[no-untyped-def]
     """Take a tile held as its columns [1, features, targets], weights already applied."""
+    _, _, block, _, stride = work
+    state, words, scales, random, origin = taking
     few = scales.shape[0]
     for i in range(row_numbers.shape[0]):
         if i % few == 0:
             fill_signs(random, row_numbers[i : i + few], origin, words, scales)
-        at = _advance(total, kept, block, bits, stride, state, row_numbers[i] - origin) * stride
+        at = _advance(work, state, row_numbers[i] - origin) * stride
         for c in range(width):
             block[at + (c + width - intercept) % width] = scales[i % few] * tile[c, i]

@@ -6,7 +6,8 @@ the rows are cut into blocks nor on how they are held: rows from a dense array, 
 A matrix is held flat, in groups of eight columns: the number at (row r, column c) is at
 `(c // 8) · group + r · row + c % 8` for two strides `group` and `row`. With `group` = 8 that is the ordinary order by
 rows; with `row` = 8 the groups follow one another, and one group of a sketch stays in the first-level cache while the
-rows of a chunk are added to it.
+rows of a chunk are added to it. Kernels take such a matrix as `held`: (numbers, group, row, groups of columns); and
+`random`: (key0, key1, stream).
 """
 
 from __future__ import annotations
@@ -97,11 +98,12 @@ def place_tile(out, group, row, tile, begin, count, intercept, width):  # type: 
 
 
 @_compiled
-def _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, after, start_after):  # type: ignore[no-untyped-def]
+def _scatter(held, chunk, chunk_group, places, signs, count, after, start_after):  # type: ignore[no-untyped-def]
     """Add the rows of a chunk to their targets, one group of columns after the other.
 
     Meanwhile memory is asked for what comes next, the numbers of `after` from `start_after` on.
     """
+    out, group, row, groups = held
     sparsity, step = places.shape
     flat_places, flat_signs = places.reshape(-1), signs.reshape(-1)
     for b in range(groups):
@@ -124,13 +126,14 @@ def _list_by_rows(places, signs, count, listed, listed_signs):  # type: ignore[n
 
 
 @_compiled
-def _scatter_groups(  # type: ignore[no-untyped-def]
-    out, base, group, groups, listed, signs, count, values, start, row, apart, after, start_after
-):
+def _scatter_groups(held, base, listed, signs, count, given, after, start_after):  # type: ignore[no-untyped-def]
     """Do the work of `_scatter` with eight targets per row, two groups of columns at a time.
 
-    The groups of row i begin at start + i · row, `apart` from one another.
+    They begin at `base` of the matrix. Of what is given, (values, start, row, apart), the groups of row i begin at
+    start + i · row, `apart` from one another.
     """
+    out, group, _, groups = held
+    values, start, row, apart = given
     for b in range(0, groups - 1, 2):
         for i in range(count):
             fetch(after, start_after + (b * count + i) * LANES)
@@ -147,9 +150,11 @@ def _scatter_groups(  # type: ignore[no-untyped-def]
 
 @_compiled
 def scatter_dense(  # type: ignore[no-untyped-def]
-    out, group, row, groups, key0, key1, stream, size, sparsity, row_numbers, features, targets, roots, intercept
+    held, random, size, sparsity, row_numbers, features, targets, roots, intercept
 ):
     """Add the sketch of dense rows held one after another; `roots` are square roots of weights, or empty."""
+    out, group, row, groups = held
+    key0, key1, stream = random
     rows, width = features.shape
     given = targets.shape[1]
     flat = features.reshape(-1)
@@ -183,21 +188,22 @@ def scatter_dense(  # type: ignore[no-untyped-def]
                 chunk[(c >> 3) * chunk_group + i * LANES + (c & 7)] = 1.0
         first, after = begin * width, (begin + count) * width
         if not eight:
-            _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, flat, after)
+            _scatter(held, chunk, chunk_group, places, signs, count, flat, after)
             continue
         _list_by_rows(places, signs, count, listed, listed_signs)
-        _scatter_groups(out, 0, group, direct, listed, listed_signs, count, flat, first, width, LANES, flat, after)
+        near, far = (out, group, row, direct), (out, group, row, groups - direct)
+        _scatter_groups(near, 0, listed, listed_signs, count, (flat, first, width, LANES), flat, after)
         base, after = direct * group, after + direct * count * LANES
-        _scatter_groups(
-            out, base, group, groups - direct, listed, listed_signs, count, chunk, 0, LANES, chunk_group, flat, after
-        )
+        _scatter_groups(far, base, listed, listed_signs, count, (chunk, 0, LANES, chunk_group), flat, after)
 
 
 @_compiled
 def scatter_dense_once(  # type: ignore[no-untyped-def]
-    out, row, key0, key1, stream, size, row_numbers, features, targets, roots, intercept
+    held, random, size, row_numbers, features, targets, roots, intercept
 ):
     """Do as `scatter_dense` with one non-zero per row, and a sketch held by rows: nothing is copied first."""
+    out, _, row, _ = held
+    key0, key1, stream = random
     rows, width = features.shape
     flat = features.reshape(-1)
     few = min(CHUNK_ROWS, rows)
@@ -224,10 +230,10 @@ def scatter_dense_once(  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def scatter_tile(  # type: ignore[no-untyped-def]
-    out, group, row, groups, key0, key1, stream, size, sparsity, row_numbers, tile, width, intercept
-):
+def scatter_tile(held, random, size, sparsity, row_numbers, tile, width, intercept):  # type: ignore[no-untyped-def]
     """Add the sketch of a tile held as its columns, weights already applied."""
+    groups = held[3]
+    key0, key1, stream = random
     rows = row_numbers.shape[0]
     few = min(CHUNK_ROWS, rows)
     chunk_group = (few + 1) * LANES
@@ -238,14 +244,16 @@ def scatter_tile(  # type: ignore[no-untyped-def]
         count = min(few, rows - begin)
         draw_targets(key0, key1, stream, row_numbers[begin : begin + count], size, places, signs)
         place_tile(chunk, chunk_group, LANES, tile, begin, count, intercept, width)
-        _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, chunk, 0)
+        _scatter(held, chunk, chunk_group, places, signs, count, chunk, 0)
 
 
 @_compiled
 def scatter_sparse(  # type: ignore[no-untyped-def]
-    out, group, row, key0, key1, stream, size, sparsity, row_numbers, rows_of, targets, roots, intercept, width
+    held, random, size, sparsity, row_numbers, rows_of, targets, roots, intercept, width
 ):
     """Add the sketch of sparse rows (values, columns, starts): a cost in proportion to their non-zeros."""
+    out, group, row, _ = held
+    key0, key1, stream = random
     values, columns, starts = rows_of
     rows = row_numbers.shape[0]
     few = min(CHUNK_ROWS, rows)
