@@ -10,7 +10,8 @@ import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.sources.base import Source
-from partsketch.sources.cluster.chunked import ChunkedRows, CollectionOpener, cluster_of, open_chunked
+from partsketch.sources.cluster.chunked import ChunkedRows, CollectionOpener, open_chunked
+from partsketch.sources.cluster.chunks import cluster_of
 from partsketch.sources.cluster.remote import ChunkedColumns
 from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.encoding import Encoding

@@ -11,7 +11,8 @@ import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.engines.bundles import answer, taken
-from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, Collection, chunk_rows
+from partsketch.sources.cluster.chunked import ChunkedRows, chunk_rows
+from partsketch.sources.cluster.chunks import Chunks, Collection
 from partsketch.sources.cluster.remote import ChunkedArrays
 from partsketch.sources.storage import Column, check_numeric
 

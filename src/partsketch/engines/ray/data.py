@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from partsketch.common.errors import InputError
 from partsketch.engines.bundles import answer, taken
 from partsketch.engines.ray.engine import import_ray
-from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, Collection
+from partsketch.sources.cluster.chunked import ChunkedRows
+from partsketch.sources.cluster.chunks import Chunks, Collection
 from partsketch.sources.identity import joint_digest, table_digest
 from partsketch.sources.storage import Column, schema_columns
 

@@ -21,7 +21,8 @@ from partsketch.common.errors import InputError
 from partsketch.engines.bundles import Bundle, answer, taken
 from partsketch.engines.spark.jobs import collect_bundles
 from partsketch.engines.spark.partition import MEETING_ANSWER, PARTITION_ANSWER, meeting_work, partition_work
-from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, Collection
+from partsketch.sources.cluster.chunked import ChunkedRows
+from partsketch.sources.cluster.chunks import Chunks, Collection
 from partsketch.sources.cluster.remote import ChunkedColumns
 from partsketch.sources.identity import joint_digest, stream_digest
 from partsketch.sources.storage import schema_columns

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.common.linalg.solve import Alias, Solution
+from partsketch.common.linalg.solution import Alias, Solution
 from partsketch.engines.base import Engine
 from partsketch.engines.gather import Gathered, gather
 from partsketch.engines.local import LocalEngine, usable_cores
