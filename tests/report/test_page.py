@@ -20,7 +20,7 @@ from partsketch.report.charts.scales import linear_scale, logarithmic_scale, per
 from partsketch.report.page.entry import entries_of, open_rows
 from partsketch.report.page.facts import repeat_command
 from partsketch.report.page.residual_sample import SAMPLE_ROWS, sample_residuals
-from partsketch.report.page.writing import render
+from partsketch.report.page.writer import render
 from tests.report.conftest import Reports, table
 
 FITS: dict[str, list[str]] = {

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def command(request: DataRequest, as_json: bool, **keywords: Any) -> None:
     """Read DATA once and say how unlike its partitions are, which rows make them so, and what to do about it."""
     from partsketch.fitting.keywords import FitKeywords
-    from partsketch.planner.diagnosis.diagnosing import diagnose_data
+    from partsketch.planner.diagnosis.api import diagnose_data
 
     found = diagnose_data(request, FitKeywords("average", **keywords))
     if as_json:

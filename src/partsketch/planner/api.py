@@ -14,7 +14,7 @@ from partsketch.fitting.limits import Limits
 from partsketch.fitting.options import FitOptions
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.calibration import calibration as calibrated
-from partsketch.planner.choosing import free_memory, make_plan
+from partsketch.planner.choice import free_memory, make_plan
 from partsketch.planner.costs import ENGINE_COSTS
 from partsketch.planner.plan import Plan
 from partsketch.planner.survey import Survey, look, survey_of_sizes

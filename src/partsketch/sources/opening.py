@@ -19,7 +19,7 @@ from partsketch.sources.faults import Missing
 from partsketch.sources.files.paths import DataFiles, find_files
 from partsketch.sources.memory.sparse import is_sparse_array
 from partsketch.sources.roles import columns_to_encode, select
-from partsketch.sources.scanning import scan
+from partsketch.sources.scan import scan
 from partsketch.sources.storage import Rows
 
 ColumnName = str | int

@@ -23,7 +23,7 @@ from partsketch import InputError, theory
 from partsketch.cli import _run
 from partsketch.fitting.options import FitOptions
 from partsketch.paper.stored_data import stored_data
-from partsketch.planner.diagnosis.diagnosing import diagnose_source
+from partsketch.planner.diagnosis.api import diagnose_source
 from partsketch.sources.base import Source
 from partsketch.sources.memory.arrays import array_source
 from partsketch.sources.wrapper import SourceWrapper

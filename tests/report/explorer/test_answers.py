@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from partsketch import InputError, theory
 from partsketch.cli import _run
 from partsketch.planner.calibration import calibration
-from partsketch.report.explorer.answer import answer
 from partsketch.report.explorer.evaluation import figure
+from partsketch.report.explorer.numbers import answer
 from partsketch.report.explorer.page import standalone_figure
 from partsketch.report.explorer.state import DESIGNS, SLIDERS, State
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from partsketch.common.errors import InputError
 from partsketch.planner.calibration import Calibration, calibration
-from partsketch.report.explorer.answer import answer, refused
+from partsketch.report.explorer.numbers import answer, refused
 from partsketch.report.explorer.page import page, standalone_figure
 from partsketch.report.explorer.state import State
 

@@ -18,12 +18,12 @@ from partsketch.fitting.options import FitOptions
 from partsketch.fitting.sketch_size import choose_sketch_size
 from partsketch.model.coordinates import Coordinates, standardise
 from partsketch.model.moments import exact_moments
-from partsketch.planner.diagnosis.advising import advise
+from partsketch.planner.diagnosis.advice import advise
 from partsketch.planner.diagnosis.losses import loss_curve, method_losses
 from partsketch.planner.diagnosis.results import Diagnosis
 from partsketch.planner.diagnosis.rows import SeenRows
 from partsketch.planner.diagnosis.unlikeness import divergence_ratio, partition_diagnoses
-from partsketch.planner.diagnosis.watching import WatchedSource
+from partsketch.planner.diagnosis.watched_source import WatchedSource
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources.base import Source
 from partsketch.summaries.partitions import Partitioning, make_partitioning
