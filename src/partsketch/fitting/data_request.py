@@ -89,7 +89,7 @@ class DataRequest:
             "encode": bool(self.encode),
             "missing": self.missing,
         }
-        return replace(model, record=replace(model.record, origin=asked))
+        return replace(model, record=replace(model.record, asked=asked))
 
 
 def _encoding(levels: Mapping[str, Sequence[str]], fit_intercept: bool) -> Encoding:

@@ -18,7 +18,7 @@ from partsketch.model.inference import Inference, infer
 from partsketch.model.methods import METHODS
 from partsketch.model.model import Model
 from partsketch.model.moments import FitMoments
-from partsketch.model.outlook_curves import plan_survey
+from partsketch.model.outlook_curves import planned_outlook
 from partsketch.model.record import PartitionRecord, Record
 from partsketch.model.sentences import alias_warnings, left_out_warnings, size_warnings, unknown_loss_warnings
 from partsketch.sources.base import PartitionLeftOut
@@ -105,7 +105,7 @@ def build_model(
         centre=centre,
         level=level,
         encoding=circumstances.encoding,
-        survey=plan_survey(*common, certificates),
+        look_ahead=planned_outlook(*common, certificates),
     )
 
 

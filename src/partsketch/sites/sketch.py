@@ -59,7 +59,7 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
         request = SummaryRequest(specification, partitioning, options.fit_intercept, row_count=source.row_count)
         gathered = gather(source, guided(source, request, engine), engine)
     _check_rows(gathered, partitioning)
-    batch = secrets.token_hex(16) if options.private else _batch(options, seed, partitioning, names)
+    cut = secrets.token_hex(16) if options.private else _cut_name(options, seed, partitioning, names)
     about = About(
         targets=source.target_names,
         encoding=source.encoding,
@@ -72,7 +72,7 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
         _signed(
             summary,
             options,
-            batch,
+            cut,
             about if number == 0 or options.private else replace(about, rows_dropped=0),
             _partition_name(options, partitioning, number),
         )
@@ -130,7 +130,7 @@ def _check_rows(gathered: Gathered, partitioning: Partitioning) -> None:
             raise InputError(f"All sample weights{where} are zero: at least one must be positive.")
 
 
-def _batch(options: SketchOptions, seed: int, partitioning: Partitioning, names: tuple[str, ...]) -> str:
+def _cut_name(options: SketchOptions, seed: int, partitioning: Partitioning, names: tuple[str, ...]) -> str:
     """Name the cut: the same for every file of one run, and for the same run again."""
     sketch = [options.site, options.label, seed, options.sketch, options.sketch_size]
     cut = [options.partition_by, partitioning.count]
@@ -146,9 +146,9 @@ def _partition_name(options: SketchOptions, partitioning: Partitioning, number: 
     return str(number) if by_file else partitioning.names[number]
 
 
-def _signed(summary: Summary, options: SketchOptions, batch: str, about: About, partition: str) -> Summary:
+def _signed(summary: Summary, options: SketchOptions, cut: str, about: About, partition: str) -> Summary:
     """Return a summary that says where it comes from, or, when private, no more than it must."""
-    part = replace(summary.parts[0], origin=options.site, label=options.label, batch=batch, partition=partition)
+    part = replace(summary.parts[0], site=options.site, label=options.label, cut=cut, partition=partition)
     if not options.private:
         return replace(summary, parts=(part,), about=about)
     rows, multiple = summary.row_count, options.round_rows

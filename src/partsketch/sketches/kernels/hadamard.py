@@ -7,8 +7,8 @@ copy of everything.
 
 Kernels take two tuples that an accumulator makes once. `work` is (total, kept, block, bits, stride): the sums, which
 rows of the transform are sampled, the block of 2^bits rows, and the numbers from row to row in both. `taking` is
-(state, words, scales, random, origin): what is in the block, room for random words and for signs, the random numbers,
-and the first row number.
+(state, words, scales, random, first_row): what is in the block, room for random words and for signs, the random
+numbers, and the first row number.
 """
 
 from __future__ import annotations
@@ -115,21 +115,21 @@ def _advance(work, state, position):  # type: ignore[no-untyped-def]
 
 @_compiled
 def add_dense(work, taking, row_numbers, roots, features, targets, intercept):  # type: ignore[no-untyped-def]
-    """Take dense rows, counted from `origin` on; `roots` are square roots of weights, or empty."""
+    """Take dense rows, counted from `first_row` on; `roots` are square roots of weights, or empty."""
     _, _, block, bits, stride = work
-    state, words, scales, random, origin = taking
+    state, words, scales, random, first_row = taking
     flat = features.reshape(-1)
     rows, width = features.shape
     given = targets.shape[1]
     begin = 0
     while begin < rows:
-        position = row_numbers[begin] - origin
+        position = row_numbers[begin] - first_row
         first = _advance(work, state, position)
         # Rows that follow one another are placed together, as far as the block goes; positions only ever rise.
         count = min(rows - begin, (1 << bits) - first)
-        while row_numbers[begin + count - 1] - origin != position + count - 1:
+        while row_numbers[begin + count - 1] - first_row != position + count - 1:
             count = (count + 1) >> 1
-        fill_signs(random, row_numbers[begin : begin + count], origin, words, scales)
+        fill_signs(random, row_numbers[begin : begin + count], first_row, words, scales)
         for i in range(count):
             row = begin + i
             at = (first + i) * stride
@@ -148,13 +148,13 @@ def add_dense(work, taking, row_numbers, roots, features, targets, intercept):  
 def add_sparse(work, taking, row_numbers, roots, features, targets, intercept, width):  # type: ignore[no-untyped-def]
     """Take sparse rows (values, columns, starts)."""
     _, _, block, _, stride = work
-    state, words, scales, random, origin = taking
+    state, words, scales, random, first_row = taking
     values, columns, starts = features
     few = scales.shape[0]
     for i in range(row_numbers.shape[0]):
         if i % few == 0:
-            fill_signs(random, row_numbers[i : i + few], origin, words, scales)
-        at = _advance(work, state, row_numbers[i] - origin) * stride
+            fill_signs(random, row_numbers[i : i + few], first_row, words, scales)
+        at = _advance(work, state, row_numbers[i] - first_row) * stride
         scale = scales[i % few] * roots[i] if roots.shape[0] else scales[i % few]
         block[at : at + stride] = 0.0
         for entry in range(starts[i], starts[i + 1]):
@@ -169,11 +169,11 @@ def add_sparse(work, taking, row_numbers, roots, features, targets, intercept, w
 def add_tile(work, taking, row_numbers, tile, width, intercept):  # type: ignore[no-untyped-def]
     """Take a tile held as its columns [1, features, targets], weights already applied."""
     _, _, block, _, stride = work
-    state, words, scales, random, origin = taking
+    state, words, scales, random, first_row = taking
     few = scales.shape[0]
     for i in range(row_numbers.shape[0]):
         if i % few == 0:
-            fill_signs(random, row_numbers[i : i + few], origin, words, scales)
-        at = _advance(work, state, row_numbers[i] - origin) * stride
+            fill_signs(random, row_numbers[i : i + few], first_row, words, scales)
+        at = _advance(work, state, row_numbers[i] - first_row) * stride
         for c in range(width):
             block[at + (c + width - intercept) % width] = scales[i % few] * tile[c, i]

@@ -15,7 +15,7 @@ from partsketch.sources.base import FilePart, Source
 from partsketch.sources.cluster.chunks import Chunks, T, cluster_of, refuse_collection
 from partsketch.sources.files.parquet import check_same_kinds
 from partsketch.sources.files.paths import check_same_columns
-from partsketch.sources.storage import Column, RawBatch, Rows, StorageCapabilities
+from partsketch.sources.storage import Column, RawBlock, Rows, StorageCapabilities
 
 
 class RemoteSource(Source, Protocol):
@@ -102,7 +102,7 @@ class ChunkedRows(InChunks, StorageCapabilities):
         chunks = self.chunks if whole is None else replace(self.chunks, collection=whole.choose(names))
         return replace(self, chunks=chunks, chosen=tuple(names), texts=tuple(texts))
 
-    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+    def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Refuse: rows do not come to the driver."""
         raise self.chunks.refuse_reading()
 
@@ -190,13 +190,13 @@ class HeldRows(StorageCapabilities):
         """Return the rows with these columns."""
         return replace(self, parts=tuple((first, rows.choose(names, texts)) for first, rows in self.parts))
 
-    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+    def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Yield those of the rows that are held."""
         for first, rows in self.parts:
             if stop is not None and stop <= first:
                 return
-            for batch in rows.batches(start - first, None if stop is None else stop - first, block_rows):
-                yield replace(batch, start=batch.start + first)
+            for raw in rows.raw_blocks(start - first, None if stop is None else stop - first, block_rows):
+                yield replace(raw, start=raw.start + first)
 
     def counted(self) -> HeldRows:
         """Return these rows: they are counted."""
