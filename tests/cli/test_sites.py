@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from partsketch import Summary, load
-from partsketch.cli import _run
+from partsketch.cli import run
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ran(*arguments: str) -> int:
-    return _run(list(arguments))
+    return run(list(arguments))
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

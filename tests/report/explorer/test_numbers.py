@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partsketch import InputError, theory
-from partsketch.cli import _run
+from partsketch.cli import run
 from partsketch.planner.calibration import calibration
 from partsketch.report.explorer.evaluation import figure
 from partsketch.report.explorer.numbers import numbers
@@ -107,7 +107,7 @@ def test_figures_mark_the_choice_and_stand_alone() -> None:
 def test_the_plan_command_runs_and_agrees(capsys: pytest.CaptureFixture[str]) -> None:
     state = State(n=200_000, d=30, k=8, m=120)
     command = shlex.split(state.plan_command())
-    assert _run([*command[1:], "--json", "--all"]) == 0
+    assert run([*command[1:], "--json", "--all"]) == 0
     plan = json.loads(capsys.readouterr().out)
     told = numbers(state, SPEEDS)
     losses = {row["name"]: row["relative_excess_loss"] for row in told["quantities"]}
@@ -136,8 +136,8 @@ def test_bad_states_get_one_sentence(query: dict[str, str], words: str) -> None:
 
 
 def test_json_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["explore", "--rows", "1e5", "--columns", "10", "--json"]) == 0
+    assert run(["explore", "--rows", "1e5", "--columns", "10", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {row["name"] for row in told["quantities"]} == {"whole", "partition", "stacked", "average", "bound", "exact"}
-    assert _run(["explore", "--design", "magic", "--json"]) == 2
+    assert run(["explore", "--design", "magic", "--json"]) == 2
     assert "magic" in capsys.readouterr().err

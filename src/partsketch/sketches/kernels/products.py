@@ -16,7 +16,7 @@ from numba.core import cgutils
 from numba.extending import get_cython_function_address, intrinsic
 
 from partsketch.common.linalg.lanes import AHEAD, LANES, copy_groups, fetch_all
-from partsketch.sketches.random import _fill_normals
+from partsketch.sketches.random import make_normals
 
 
 def _compiled(function: Any) -> Any:
@@ -65,7 +65,7 @@ def multiply_kept(work, count):  # type: ignore[no-untyped-def]
         height = min(strip, size - first)
         padded = (height + 3) // 4 * 4
         made = numbers[: padded * count].reshape(padded, count)
-        _fill_normals(key0, key1, stream, kept_rows[:count], first // 4, scale, made)
+        make_normals(key0, key1, stream, kept_rows[:count], first // 4, scale, made)
         _add_product(address, width, height, count, kept, 0, numbers, total, first * width)
 
 

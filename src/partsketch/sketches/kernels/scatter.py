@@ -19,7 +19,7 @@ from numba import njit
 
 from partsketch.common.linalg.lanes import AHEAD, LANES, copy_groups, fetch, transpose_eight
 from partsketch.sketches.kernels.scatter_lanes import add_pair_to_eight, add_row, add_to_each, add_to_eight
-from partsketch.sketches.random import _LOW, _32, _philox, fill_single_words
+from partsketch.sketches.random import LOW_WORD, WORD_BITS, fill_single_words, philox
 
 #: Rows worked on at a time: their copy stays in the second-level cache.
 CHUNK_ROWS = 256
@@ -49,7 +49,7 @@ def draw_single_targets(key0, key1, stream, row_numbers, size, targets, signs): 
     for i in range(count):
         word = words[skipped + i]
         signs[0, i] = 1.0 - 2.0 * np.float64(np.int64(word & _ONE))
-        targets[0, i] = np.int64((word * many) >> _32)
+        targets[0, i] = np.int64((word * many) >> WORD_BITS)
 
 
 @_compiled
@@ -68,7 +68,7 @@ def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type
         word = np.uint64(first // 4)
         for i in range(count):
             row = np.uint64(row_numbers[i])
-            x0, x1, x2, x3 = _philox(row & _LOW, row >> _32, word, stream, key0, key1)
+            x0, x1, x2, x3 = philox(row & LOW_WORD, row >> WORD_BITS, word, stream, key0, key1)
             targets[first, i] = np.int64(x0)
             if first + 1 < sparsity:
                 targets[first + 1, i] = np.int64(x1)
@@ -81,7 +81,7 @@ def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type
         for i in range(count):
             word = np.uint64(targets[j, i])
             signs[j, i] = 1.0 - 2.0 * np.float64(np.int64(word & _ONE))
-            targets[j, i] = np.int64((word * np.uint64(last + 1)) >> _32)
+            targets[j, i] = np.int64((word * np.uint64(last + 1)) >> WORD_BITS)
         for earlier in range(j):
             for i in range(count):
                 targets[j, i] = last if targets[earlier, i] == targets[j, i] else targets[j, i]
