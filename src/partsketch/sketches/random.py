@@ -8,6 +8,9 @@ instructions. Their coefficients are minimax for a relative error of 1e-13: a 32
 than 1e-10, and every further term would cost time in what is half the work of a Gaussian sketch.
 
 The counter holds row (64 bits), column group (32 bits) and stream (32 bits); the key holds the seed and the purpose.
+NumPy's generators take seven times as long for a normal number (`python -m benchmarks.kernels`), and give the n-th of a
+sequence instead of that of a row and column.
+
 Philox: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
 

@@ -2,6 +2,9 @@
 
 Rows are taken strictly in order and sums are emptied into totals after a fixed number of rows, so the bits depend on
 the rows alone, not on how they were cut into blocks.
+
+Plainly these are two products of the linear algebra library with all rows. They take about as long (1.1 times, 524,288
+rows of 40 columns, `python -m benchmarks.kernels`), but their bits depend on the cut, and they have no weights.
 """
 
 from __future__ import annotations

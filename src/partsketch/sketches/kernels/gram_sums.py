@@ -1,6 +1,7 @@
 """Sums of Gram matrices of one tile after another, as long as they can be trusted: compiled work of `triangular.py`.
 
 Tiles are small, so that their products stay precise; one call takes many of them and holds no interpreter lock.
+What doing it plainly costs is said in `column_kernels.py`, whose products these are.
 """
 
 from __future__ import annotations

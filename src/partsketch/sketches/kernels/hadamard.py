@@ -3,7 +3,8 @@
 H[j, i] = (−1)^popcount(i & j) is a product over the bits of i and j. Cut the rows into blocks of 2^b: the low bits are
 transformed within a block, in the cache, and the high bits only decide with which sign the block's transform is added
 to a sampled row. Per number that is b additions for the block and m/2^b for the m sampled rows, instead of log₂ P and a
-copy of everything.
+copy of everything. Plainly, in NumPy, with all log₂ P stages over a copy, it takes about ninety times as long (65,536
+rows of 40 columns to 300, `python -m benchmarks.kernels`).
 
 Kernels take two tuples that an accumulator makes once. `work` is (total, kept, block, bits, stride): the sums, which
 rows of the transform are sampled, the block of 2^bits rows, and the numbers from row to row in both. `taking` is

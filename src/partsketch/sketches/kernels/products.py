@@ -2,6 +2,9 @@
 
 The product is that of the linear algebra library, called from compiled code, so that neither the interpreter nor the
 memory comes between making the numbers and using them.
+
+Plainly, NumPy draws S a few hundred columns at a time and multiplies: four times as long (`python -m
+benchmarks.kernels`), and S depends on how the rows were cut.
 """
 
 from __future__ import annotations
