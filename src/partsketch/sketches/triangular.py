@@ -22,7 +22,7 @@ from collections.abc import Callable
 import numpy as np
 
 from partsketch.common.linalg.blas import WIDEST_KERNEL, gram, padded_width
-from partsketch.common.linalg.column_kernels import CHUNK_ROWS, column_addresses, values_at
+from partsketch.common.linalg.column_kernels import STRIP_ROWS, column_addresses, values_at
 from partsketch.sketches.base import (
     Accumulator,
     Columns,
@@ -54,7 +54,7 @@ class TriangularAccumulator(Accumulator):
         self._width, self._intercept = width, intercept
         self._features, self._targets = width - targets, targets
         self._spare: FloatArray = np.zeros((0, 0))
-        self._product = self._chunk = self._spare
+        self._product = self._strip = self._spare
         self.restart()
 
     def restart(self) -> bool:
@@ -105,11 +105,11 @@ class TriangularAccumulator(Accumulator):
         padded = padded_width(self._width)
         if not self._in_place or padded > WIDEST_KERNEL:
             return 0
-        if not self._chunk.size:
+        if not self._strip.size:
             # Columns whose distance is no power of two do not compete for the same few places in the cache.
-            self._chunk = np.zeros((padded, CHUNK_ROWS + 8))
+            self._strip = np.zeros((padded, STRIP_ROWS + 8))
         ones = self._width - rows.features.shape[1] - self._targets
-        work = (ones, self._chunk, self._room_for_product(padded))
+        work = (ones, self._strip, self._room_for_product(padded))
 
         def add_from(tile: int, stop: int) -> int:
             here = slice(tile * tile_rows, stop * tile_rows)

@@ -2,7 +2,7 @@
 
 Arrow delivers every column of a batch in a buffer of its own. These kernels take the addresses of the columns, so that
 a Gram matrix is made from the buffers as they are, and a tile is filled by one call that holds no interpreter lock.
-Rows that lie one after another are turned into columns a chunk at a time.
+Rows that lie one after another are turned into columns a strip at a time.
 
 Plainly, the columns are put together in one matrix, which NumPy multiplies with itself: seven times as long (65,536
 rows of 40 columns, `python -m benchmarks.kernels`), a copy of everything, and the sum of all rows at once, of which
@@ -29,7 +29,7 @@ IntArray = NDArray[np.int64]
 GROUP = 4
 
 #: Rows that are read again for every pair of groups: those of a few columns should stay in the first-level cache.
-CHUNK_ROWS = 1024
+STRIP_ROWS = 1024
 
 #: Rows that a transposing copy takes at once: whole cache lines of every column, from rows that stay in the cache.
 _ROWS_AT_ONCE = 16
@@ -125,8 +125,8 @@ def gram_of_columns(addresses: IntArray, rows: int, out: FloatArray) -> None:
     width = addresses.size
     out[:] = 0.0
     here = np.empty(width, np.int64)
-    for begin in range(0, rows, CHUNK_ROWS):
-        count = min(CHUNK_ROWS, rows - begin)
+    for begin in range(0, rows, STRIP_ROWS):
+        count = min(STRIP_ROWS, rows - begin)
         for column in range(width):
             here[column] = addresses[column] + 8 * begin
         _add_products(here, count, out)
@@ -154,30 +154,30 @@ def _copy_transposed(rows: FloatArray, address: int, step: int) -> None:
 
 @numba.njit(nogil=True, error_model="numpy", cache=True)
 def gram_of_rows(
-    features: FloatArray, targets: FloatArray, roots: FloatArray, ones: int, chunk: FloatArray, out: FloatArray
+    features: FloatArray, targets: FloatArray, roots: FloatArray, ones: int, strip: FloatArray, out: FloatArray
 ) -> None:
     """Write the Gram matrix of the columns [1, features, targets] of rows that lie one after another.
 
     `roots` are the square roots of the weights of the rows; empty when every row counts once. The bits are those of
-    `gram_of_columns`. `chunk` has room for the columns of `CHUNK_ROWS` rows, one after another; the padding, its last
+    `gram_of_columns`. `strip` has room for the columns of `STRIP_ROWS` rows, one after another; the padding, its last
     columns, is zero.
     """
     rows, width = features.shape
-    columns, step = chunk.shape
+    columns, step = strip.shape
     out[:] = 0.0
     addresses = np.empty(columns, np.int64)
     for column in range(columns):
-        addresses[column] = chunk.ctypes.data + 8 * column * step
-    chunk[:ones] = 1.0
-    for begin in range(0, rows, CHUNK_ROWS):
-        end = min(begin + CHUNK_ROWS, rows)
+        addresses[column] = strip.ctypes.data + 8 * column * step
+    strip[:ones] = 1.0
+    for begin in range(0, rows, STRIP_ROWS):
+        end = min(begin + STRIP_ROWS, rows)
         _copy_transposed(features[begin:end], addresses[ones], step)
         _copy_transposed(targets[begin:end], addresses[ones] + 8 * width * step, step)
         if roots.shape[0]:
-            chunk[:ones] = 1.0
+            strip[:ones] = 1.0
             for column in range(ones + width + targets.shape[1]):
                 for row in range(begin, end):
-                    chunk[column, row - begin] *= roots[row]
+                    strip[column, row - begin] *= roots[row]
         _add_products(addresses, end - begin, out)
     _mirror(out)
 

@@ -52,7 +52,7 @@ def add_tiles_of_rows(
     roots: FloatArray,
     tile_rows: int,
     ones: int,
-    chunk: FloatArray,
+    strip: FloatArray,
     product: FloatArray,
     total: FloatArray,
     scale: FloatArray,
@@ -65,7 +65,7 @@ def add_tiles_of_rows(
     """
     for begin in range(0, features.shape[0] - tile_rows + 1, tile_rows):
         end = begin + tile_rows
-        gram_of_rows(features[begin:end], targets[begin:end], roots[begin:end], ones, chunk, product)
+        gram_of_rows(features[begin:end], targets[begin:end], roots[begin:end], ones, strip, product)
         if not _taken(total, product, scale, spare, inflation):
             return begin // tile_rows
     return len(features) // tile_rows

@@ -6,7 +6,7 @@ the rows are cut into blocks nor on how they are held: rows from a dense array, 
 A matrix is held flat, in groups of eight columns: the number at (row r, column c) is at
 `(c // 8) · group + r · row + c % 8` for two strides `group` and `row`. With `group` = 8 that is the ordinary order by
 rows; with `row` = 8 the groups follow one another, and one group of a sketch stays in the first-level cache while the
-rows of a chunk are added to it. Kernels take such a matrix as `held`: (numbers, group, row, groups of columns); and
+rows of a strip are added to it. Kernels take such a matrix as `held`: (numbers, group, row, groups of columns); and
 `random`: (key0, key1, stream).
 
 Plainly, S is a sparse matrix and SciPy multiplies: six times as long for eight places per row, twice for one (65,536
@@ -25,7 +25,7 @@ from partsketch.sketches.kernels.scatter_lanes import add_pair_to_eight, add_row
 from partsketch.sketches.random import LOW_WORD, WORD_BITS, fill_single_words, philox
 
 #: Rows worked on at a time: their copy stays in the second-level cache.
-CHUNK_ROWS = 256
+STRIP_ROWS = 256
 
 #: Up to this many features rows are read where they lie, once for every two groups of eight columns; of wider ones a
 #: copy is made that lies closer together.
@@ -101,8 +101,8 @@ def place_tile(out, group, row, tile, begin, count, intercept, width):  # type: 
 
 
 @_compiled
-def _scatter(held, chunk, chunk_group, places, signs, count, after, start_after):  # type: ignore[no-untyped-def]
-    """Add the rows of a chunk to their targets, one group of columns after the other.
+def _scatter(held, strip, strip_group, places, signs, count, after, start_after):  # type: ignore[no-untyped-def]
+    """Add the rows of a strip to their targets, one group of columns after the other.
 
     Meanwhile memory is asked for what comes next, the numbers of `after` from `start_after` on.
     """
@@ -112,8 +112,8 @@ def _scatter(held, chunk, chunk_group, places, signs, count, after, start_after)
     for b in range(groups):
         for i in range(count):
             fetch(after, start_after + (b * count + i) * LANES)
-            start = b * chunk_group + i * LANES
-            add_to_each(out, b * group, row, flat_places, i, step, flat_signs, sparsity, chunk, start)
+            start = b * strip_group + i * LANES
+            add_to_each(out, b * group, row, flat_places, i, step, flat_signs, sparsity, strip, start)
 
 
 @_compiled
@@ -161,14 +161,14 @@ def scatter_dense(  # type: ignore[no-untyped-def]
     rows, width = features.shape
     given = targets.shape[1]
     flat = features.reshape(-1)
-    few = min(CHUNK_ROWS, rows)
+    few = min(STRIP_ROWS, rows)
     # With a single group of columns listing targets takes longer than it saves.
     eight = sparsity == LANES and groups > 1 and group < 2**32
     # Groups of features that are added from where they lie; the others, targets and the ones are copied first.
     direct = width >> 3 if eight and width <= WIDEST_DIRECT else 0
     copied = direct * LANES
-    chunk_group = (few + 1) * LANES
-    chunk = np.zeros((groups - direct) * chunk_group)
+    strip_group = (few + 1) * LANES
+    strip = np.zeros((groups - direct) * strip_group)
     places = np.empty((sparsity, few + LANES), np.int64)
     signs = np.empty((sparsity, few + LANES))
     listed, listed_signs = np.empty(LANES * (few + LANES), np.uint32), np.empty(LANES * (few + LANES))
@@ -182,22 +182,22 @@ def scatter_dense(  # type: ignore[no-untyped-def]
                     signs[k, i] *= roots[begin + i]
         for i in range(count):
             start = (begin + i) * width + copied
-            copy_groups(chunk, i * LANES, chunk_group, flat, start, width - copied, 1.0)
+            copy_groups(strip, i * LANES, strip_group, flat, start, width - copied, 1.0)
             for t in range(given):
                 c = width + t - copied
-                chunk[(c >> 3) * chunk_group + i * LANES + (c & 7)] = targets[begin + i, t]
+                strip[(c >> 3) * strip_group + i * LANES + (c & 7)] = targets[begin + i, t]
             if intercept:
                 c = width + given - copied
-                chunk[(c >> 3) * chunk_group + i * LANES + (c & 7)] = 1.0
+                strip[(c >> 3) * strip_group + i * LANES + (c & 7)] = 1.0
         first, after = begin * width, (begin + count) * width
         if not eight:
-            _scatter(held, chunk, chunk_group, places, signs, count, flat, after)
+            _scatter(held, strip, strip_group, places, signs, count, flat, after)
             continue
         _list_by_rows(places, signs, count, listed, listed_signs)
         near, far = (out, group, row, direct), (out, group, row, groups - direct)
         _scatter_groups(near, 0, listed, listed_signs, count, (flat, first, width, LANES), flat, after)
         base, after = direct * group, after + direct * count * LANES
-        _scatter_groups(far, base, listed, listed_signs, count, (chunk, 0, LANES, chunk_group), flat, after)
+        _scatter_groups(far, base, listed, listed_signs, count, (strip, 0, LANES, strip_group), flat, after)
 
 
 @_compiled
@@ -209,7 +209,7 @@ def scatter_dense_once(  # type: ignore[no-untyped-def]
     key0, key1, stream = random
     rows, width = features.shape
     flat = features.reshape(-1)
-    few = min(CHUNK_ROWS, rows)
+    few = min(STRIP_ROWS, rows)
     places, signs = np.empty((1, few), np.int64), np.empty((1, few))
     weighted = roots.shape[0] > 0
     # A loop of its own: asking for every row what there is besides features takes an eighth of the time.
@@ -238,16 +238,16 @@ def scatter_tile(held, random, size, sparsity, row_numbers, tile, width, interce
     groups = held[3]
     key0, key1, stream = random
     rows = row_numbers.shape[0]
-    few = min(CHUNK_ROWS, rows)
-    chunk_group = (few + 1) * LANES
-    chunk = np.zeros(groups * chunk_group)
+    few = min(STRIP_ROWS, rows)
+    strip_group = (few + 1) * LANES
+    strip = np.zeros(groups * strip_group)
     places = np.empty((sparsity, few + LANES), np.int64)
     signs = np.empty((sparsity, few + LANES))
     for begin in range(0, rows, few):
         count = min(few, rows - begin)
         draw_targets(key0, key1, stream, row_numbers[begin : begin + count], size, places, signs)
-        place_tile(chunk, chunk_group, LANES, tile, begin, count, intercept, width)
-        _scatter(held, chunk, chunk_group, places, signs, count, chunk, 0)
+        place_tile(strip, strip_group, LANES, tile, begin, count, intercept, width)
+        _scatter(held, strip, strip_group, places, signs, count, strip, 0)
 
 
 @_compiled
@@ -259,7 +259,7 @@ def scatter_sparse(  # type: ignore[no-untyped-def]
     key0, key1, stream = random
     values, columns, starts = rows_of
     rows = row_numbers.shape[0]
-    few = min(CHUNK_ROWS, rows)
+    few = min(STRIP_ROWS, rows)
     places = np.empty((sparsity, few + LANES), np.int64)
     signs = np.empty((sparsity, few + LANES))
     for begin in range(0, rows, few):
