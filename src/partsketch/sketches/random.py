@@ -17,11 +17,11 @@ Philox: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2
 from __future__ import annotations
 
 import zlib
-from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from partsketch.common.linalg.compiled import compiled, compiled_with
 
 #: Purposes that need random numbers of their own under one seed; others have a number made of their name.
 PURPOSES = {
@@ -47,13 +47,7 @@ WORD_BITS = np.uint64(32)
 _TWO_PI_PER_COUNT = 2.0 * np.pi / 2.0**32
 
 
-# Division by zero must not be checked for: the check is a branch, and a branch stops vectorisation.
-def _compiled(function: Any) -> Any:
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
-def _inlined(function: Any) -> Any:
-    return njit(cache=True, nogil=True, error_model="numpy", inline="always")(function)
+_inlined = compiled_with(inline="always")
 
 
 @_inlined
@@ -129,7 +123,7 @@ def sine_cosine(word):  # type: ignore[no-untyped-def]
     )
 
 
-@_compiled
+@compiled
 def make_normals(key0, key1, stream, rows, first_group, scale, out):  # type: ignore[no-untyped-def]
     """Fill groups of four rows of `out`, from a group on, with the normal numbers of these row numbers."""
     doubled = 2.0 * scale * scale
@@ -153,7 +147,7 @@ def make_normals(key0, key1, stream, rows, first_group, scale, out):  # type: ig
             row3[r] = radius * sine
 
 
-@_compiled
+@compiled
 def _fill_words(key0, key1, stream, rows, out):  # type: ignore[no-untyped-def]
     for r in range(rows.shape[0]):
         row = np.uint64(rows[r])
@@ -161,7 +155,7 @@ def _fill_words(key0, key1, stream, rows, out):  # type: ignore[no-untyped-def]
         out[r] = (x1 << WORD_BITS) | x0
 
 
-@_compiled
+@compiled
 def fill_single_words(key0, key1, stream, row_numbers, first, words):  # type: ignore[no-untyped-def]
     """Fill `words` with one 32-bit word per row, four neighbouring rows sharing a counter; return where they begin.
 
@@ -186,7 +180,7 @@ def fill_single_words(key0, key1, stream, row_numbers, first, words):  # type: i
     return begin & 3
 
 
-@_compiled
+@compiled
 def philox_words(x0, x1, x2, x3, key0, key1):  # type: ignore[no-untyped-def]
     """Return the four output words of Philox4x32-10 for four counter words and two key words."""
     return philox(x0, x1, x2, x3, key0, key1)

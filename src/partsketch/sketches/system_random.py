@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from partsketch.common.linalg.compiled import compiled
 from partsketch.sketches.random import negative_logs, sine_cosine
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill(words, scale, out):  # type: ignore[no-untyped-def]
     doubled = 2.0 * scale * scale
     rows = out.shape[1]

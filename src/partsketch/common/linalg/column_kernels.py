@@ -20,6 +20,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from partsketch.common.linalg.compiled import compiled, compiled_with
 from partsketch.common.linalg.lanes import LANES, transpose_eight
 
 FloatArray = NDArray[np.float64]
@@ -47,7 +48,7 @@ def _pointer(typing_context: Any, address: Any) -> Any:
 
 
 # Sums may be split among the lanes of vector registers; the compiled order is the same in every call.
-@numba.njit(nogil=True, error_model="numpy", cache=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled_with(fastmath={"reassoc", "contract", "nsz"})
 def _group_products(addresses: IntArray, i: int, j: int, rows: int, out: FloatArray) -> None:
     """Add the inner products of columns i to i + 3 with columns j to j + 3."""
     a0 = numba.carray(_pointer(addresses[i]), rows)
@@ -102,21 +103,21 @@ def _group_products(addresses: IntArray, i: int, j: int, rows: int, out: FloatAr
     out[i + 3, j + 3] += s33
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _add_products(addresses: IntArray, rows: int, out: FloatArray) -> None:
     for i in range(0, addresses.size, GROUP):
         for j in range(i, addresses.size, GROUP):
             _group_products(addresses, i, j, rows, out)
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _mirror(out: FloatArray) -> None:
     for i in range(out.shape[0]):
         for j in range(i):
             out[i, j] = out[j, i]
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def gram_of_columns(addresses: IntArray, rows: int, out: FloatArray) -> None:
     """Write the Gram matrix of the columns at these addresses; their number is a multiple of four.
 
@@ -133,7 +134,7 @@ def gram_of_columns(addresses: IntArray, rows: int, out: FloatArray) -> None:
     _mirror(out)
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _copy_transposed(rows: FloatArray, address: int, step: int) -> None:
     """Write column j of some rows to the address and the j · step numbers from there on."""
     height, width = rows.shape
@@ -152,7 +153,7 @@ def _copy_transposed(rows: FloatArray, address: int, step: int) -> None:
                 out[column * step + row] = flat[row * width + column]
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def gram_of_rows(
     features: FloatArray, targets: FloatArray, roots: FloatArray, ones: int, strip: FloatArray, out: FloatArray
 ) -> None:
@@ -182,7 +183,7 @@ def gram_of_rows(
     _mirror(out)
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _copy_columns(sources: IntArray, targets: IntArray, begin: int, count: int) -> None:
     for column in range(sources.size):
         values = numba.carray(_pointer(sources[column] + 8 * begin), count)
@@ -191,7 +192,7 @@ def _copy_columns(sources: IntArray, targets: IntArray, begin: int, count: int) 
             out[row] = values[row]
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _copy_columns_to_rows(sources: IntArray, begin: int, rows: FloatArray) -> None:
     height, width = rows.shape
     for top in range(0, height, _ROWS_AT_ONCE):

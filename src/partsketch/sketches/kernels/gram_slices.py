@@ -11,11 +11,11 @@ benchmarks.kernels`), with rounding all the same, and with no more digits than d
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.blas import gram
+from partsketch.common.linalg.compiled import compiled
 from partsketch.common.linalg.double_double import DoubleDouble
 
 FloatArray = NDArray[np.float64]
@@ -33,7 +33,7 @@ _LEFT_OUT = 2.0**-57
 _LOOKED_AT = 256
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _cut(columns, level, bits, enough, slices, owners, levels, count):  # type: ignore[no-untyped-def]
     """Take one slice off every column of which more than enough is left; return how many slices there are now."""
     # Adding and taking off this number rounds to whole multiples of 2^(−level · bits).

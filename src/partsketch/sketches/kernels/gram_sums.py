@@ -6,17 +6,17 @@ What doing it plainly costs is said in `column_kernels.py`, whose products these
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.column_kernels import gram_of_columns, gram_of_rows
+from partsketch.common.linalg.compiled import compiled
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def add_scaled_gram(total: FloatArray, product: FloatArray, scale: FloatArray, out: FloatArray) -> float:
     """Write total + D product D, D being the diagonal matrix of the scales, and return its largest diagonal entry.
 
@@ -32,7 +32,7 @@ def add_scaled_gram(total: FloatArray, product: FloatArray, scale: FloatArray, o
     return largest if nothing == 0.0 else -1.0
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _taken(total: FloatArray, product: FloatArray, scale: FloatArray, spare: FloatArray, inflation: float) -> bool:
     growth = add_scaled_gram(total, product, scale, spare)
     # Infinity times zero is not at most one.
@@ -45,7 +45,7 @@ def _taken(total: FloatArray, product: FloatArray, scale: FloatArray, spare: Flo
     return True
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def add_tiles_of_rows(
     features: FloatArray,
     targets: FloatArray,
@@ -71,7 +71,7 @@ def add_tiles_of_rows(
     return len(features) // tile_rows
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def add_tiles_of_columns(
     addresses: IntArray,
     steps: IntArray,

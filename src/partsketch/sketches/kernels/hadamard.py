@@ -14,11 +14,9 @@ numbers, and the first row number.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
+from partsketch.common.linalg.compiled import compiled, compiled_with
 from partsketch.common.linalg.lanes import (
     AHEAD,
     LANES,
@@ -34,15 +32,10 @@ from partsketch.sketches.random import fill_single_words
 _ONE = np.uint64(1)
 
 
-def _compiled(function: Any) -> Any:
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
+_within = compiled_with(forceinline=True)
 
 
-def _within(function: Any) -> Any:
-    return njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
-
-
-@_compiled
+@compiled
 def transform_block(block, rows, stride):  # type: ignore[no-untyped-def]
     """Transform a power of two of rows in place, sixteen, four or two at a time; `stride` numbers from row to row."""
     step = 1
@@ -72,7 +65,7 @@ def parity(number):  # type: ignore[no-untyped-def]
     return number & 1
 
 
-@_compiled
+@compiled
 def flush_block(work, number, filled):  # type: ignore[no-untyped-def]
     """Transform block `number`, of which the first `filled` rows are there, and add it to the sampled rows."""
     total, kept, block, bits, stride = work
@@ -86,7 +79,7 @@ def flush_block(work, number, filled):  # type: ignore[no-untyped-def]
             add_scaled(total, j * stride + b, block, start + b, sign)
 
 
-@_compiled
+@compiled
 def fill_signs(random, row_numbers, first, words, out):  # type: ignore[no-untyped-def]
     """Fill `out` with the random sign, ±1, of every row, counted from `first` on; `words` has room for six more."""
     key0, key1, stream = random
@@ -114,7 +107,7 @@ def _advance(work, state, position):  # type: ignore[no-untyped-def]
     return place
 
 
-@_compiled
+@compiled
 def add_dense(work, taking, row_numbers, roots, features, targets, intercept):  # type: ignore[no-untyped-def]
     """Take dense rows, counted from `first_row` on; `roots` are square roots of weights, or empty."""
     _, _, block, bits, stride = work
@@ -145,7 +138,7 @@ def add_dense(work, taking, row_numbers, roots, features, targets, intercept):  
         begin += count
 
 
-@_compiled
+@compiled
 def add_sparse(work, taking, row_numbers, roots, features, targets, intercept, width):  # type: ignore[no-untyped-def]
     """Take sparse rows (values, columns, starts)."""
     _, _, block, _, stride = work
@@ -166,7 +159,7 @@ def add_sparse(work, taking, row_numbers, roots, features, targets, intercept, w
             block[at + width + targets.shape[1]] = scale
 
 
-@_compiled
+@compiled
 def add_tile(work, taking, row_numbers, tile, width, intercept):  # type: ignore[no-untyped-def]
     """Take a tile held as its columns [1, features, targets], weights already applied."""
     _, _, block, _, stride = work

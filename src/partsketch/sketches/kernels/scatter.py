@@ -15,11 +15,9 @@ rows of 40 columns, `python -m benchmarks.kernels`), the order of the sums being
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
+from partsketch.common.linalg.compiled import compiled
 from partsketch.common.linalg.lanes import AHEAD, LANES, copy_groups, fetch, transpose_eight
 from partsketch.sketches.kernels.scatter_lanes import add_pair_to_eight, add_row, add_to_each, add_to_eight
 from partsketch.sketches.random import LOW_WORD, WORD_BITS, fill_single_words, philox
@@ -34,12 +32,7 @@ WIDEST_DIRECT = 128
 _ONE = np.uint64(1)
 
 
-# Division by zero must not be checked for: the check is a branch, and a branch stops vectorisation.
-def _compiled(function: Any) -> Any:
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
-@_compiled
+@compiled
 def draw_single_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type: ignore[no-untyped-def]
     """Fill the first row of `targets` with a sketch row for each row, and that of `signs` with ±1.
 
@@ -55,7 +48,7 @@ def draw_single_targets(key0, key1, stream, row_numbers, size, targets, signs): 
         targets[0, i] = np.int64((word * many) >> WORD_BITS)
 
 
-@_compiled
+@compiled
 def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type: ignore[no-untyped-def]
     """Fill `targets` (int64, non-zeros × rows or more) with distinct sketch rows for each row, and `signs` with ±1.
 
@@ -90,7 +83,7 @@ def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type
                 targets[j, i] = last if targets[earlier, i] == targets[j, i] else targets[j, i]
 
 
-@_compiled
+@compiled
 def place_tile(out, group, row, tile, begin, count, intercept, width):  # type: ignore[no-untyped-def]
     """Write rows of a tile, held as its columns [1, features, targets], in the order [features, targets, 1]."""
     for c in range(width):
@@ -100,7 +93,7 @@ def place_tile(out, group, row, tile, begin, count, intercept, width):  # type: 
             out[at + i * row] = tile[c, begin + i]
 
 
-@_compiled
+@compiled
 def _scatter(held, strip, strip_group, places, signs, count, after, start_after):  # type: ignore[no-untyped-def]
     """Add the rows of a strip to their targets, one group of columns after the other.
 
@@ -116,7 +109,7 @@ def _scatter(held, strip, strip_group, places, signs, count, after, start_after)
             add_to_each(out, b * group, row, flat_places, i, step, flat_signs, sparsity, strip, start)
 
 
-@_compiled
+@compiled
 def _list_by_rows(places, signs, count, listed, listed_signs):  # type: ignore[no-untyped-def]
     """Write the eight targets of each row, in units of numbers, and their signs one after another."""
     step = places.shape[1]
@@ -128,7 +121,7 @@ def _list_by_rows(places, signs, count, listed, listed_signs):  # type: ignore[n
         listed[e] *= LANES
 
 
-@_compiled
+@compiled
 def _scatter_groups(held, base, listed, signs, count, given, after, start_after):  # type: ignore[no-untyped-def]
     """Do the work of `_scatter` with eight targets per row, two groups of columns at a time.
 
@@ -151,7 +144,7 @@ def _scatter_groups(held, base, listed, signs, count, given, after, start_after)
             add_to_eight(out, base + b * group, group, listed, signs, i * LANES, values, at, apart)
 
 
-@_compiled
+@compiled
 def scatter_dense(  # type: ignore[no-untyped-def]
     held, random, size, sparsity, row_numbers, features, targets, roots, intercept
 ):
@@ -200,7 +193,7 @@ def scatter_dense(  # type: ignore[no-untyped-def]
         _scatter_groups(far, base, listed, listed_signs, count, (strip, 0, LANES, strip_group), flat, after)
 
 
-@_compiled
+@compiled
 def scatter_dense_once(  # type: ignore[no-untyped-def]
     held, random, size, row_numbers, features, targets, roots, intercept
 ):
@@ -232,7 +225,7 @@ def scatter_dense_once(  # type: ignore[no-untyped-def]
                 out[at + width + targets.shape[1]] += sign
 
 
-@_compiled
+@compiled
 def scatter_tile(held, random, size, sparsity, row_numbers, tile, width, intercept):  # type: ignore[no-untyped-def]
     """Add the sketch of a tile held as its columns, weights already applied."""
     groups = held[3]
@@ -250,7 +243,7 @@ def scatter_tile(held, random, size, sparsity, row_numbers, tile, width, interce
         _scatter(held, strip, strip_group, places, signs, count, strip, 0)
 
 
-@_compiled
+@compiled
 def scatter_sparse(  # type: ignore[no-untyped-def]
     held, random, size, sparsity, row_numbers, rows_of, targets, roots, intercept, width
 ):
