@@ -38,11 +38,11 @@ def run(command: list[str], folder: Path, read: str = "") -> str:
 #: Runs the steps of a page in one process, as one reader would in one sitting: importing takes longer than they do.
 SITTING = """
 import json, shlex, subprocess, sys
-from partsketch.cli import _run
+from partsketch.cli import run
 for kind, text in json.load(sys.stdin):
     if kind == "python":
         exec(compile(text, "<page>", "exec"), globals())
-    elif (subprocess.call(text, shell=True) if kind == "shell" else _run(shlex.split(text)[1:])) != 0:
+    elif (subprocess.call(text, shell=True) if kind == "shell" else run(shlex.split(text)[1:])) != 0:
         sys.exit(f"failed: {text}")
 """
 

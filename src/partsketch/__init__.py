@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from partsketch.model.file import load
     from partsketch.model.model import Model
     from partsketch.planner.api import plan
-    from partsketch.planner.diagnosis.diagnosing import diagnose
+    from partsketch.planner.diagnosis.api import diagnose
     from partsketch.planner.diagnosis.results import Diagnosis
     from partsketch.planner.plan import Plan
     from partsketch.report.page import write_report
@@ -61,7 +61,7 @@ _HOMES = {
     "SketchedRegression": "estimator",
     "Summary": "summaries.summary",
     "combine": "api",
-    "diagnose": "planner.diagnosis.diagnosing",
+    "diagnose": "planner.diagnosis.api",
     "fit": "api",
     "load": "model.file",
     "plan": "planner.api",

@@ -115,7 +115,7 @@ def test_partial_merges_are_small(kind: str, layout: str) -> None:
 def test_pieces_of_rare_partitions_do_not_pile_up() -> None:
     """A value in every second of 400 segments: its pieces have no siblings, and yet few are kept."""
     from partsketch.engines.gather import Collector
-    from partsketch.sketches.triangular import Products
+    from partsketch.sketches.gram import Products
     from partsketch.summaries.tasks import Piece
 
     request = SummaryRequest(SketchSpecification("triangular"), Partitioning(("a", "b")), True)

@@ -47,7 +47,7 @@ def test_a_result_comes_back_for_its_own_fit_only() -> None:
 
 def test_tasks_are_taken_once_and_only_if_they_exist(tmp_path: Path) -> None:
     with open_checkpoint(tmp_path, IDENTITY, 7, "gaussian") as checkpoint:
-        fingerprint = checkpoint._fingerprint
+        fingerprint = checkpoint.fingerprint
         for name, tasks in (("00000000", [0, 1]), ("00000001", [1, 2]), ("00000003", [3]), ("00000009", [9])):
             save_result(tmp_path / f"tasks-{name}.bin", fingerprint, tasks, result(tasks[0]))
         save_result(tmp_path / "tasks-00000004.bin", "another fit", [4], result(4))

@@ -19,7 +19,7 @@ from tests.fitting.fits import data, quiet
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("method", "magic", "'magic'.*'exact', 'average', 'partition', 'stack', 'whole'"),
+        ("method", "magic", "'magic'.*'exact', 'average', 'partition', 'stack' or 'whole'"),
         ("n_partitions", 0, "n_partitions is 0"),
         ("n_partitions", 2.5, "n_partitions is 2.5"),
         ("n_partitions", "8", "n_partitions is '8'"),

@@ -10,7 +10,7 @@ import pytest
 
 from partsketch import Limits
 from partsketch.fitting.options import FitOptions
-from partsketch.planner.choosing import choose, free_memory, make_plan, options_from
+from partsketch.planner.choice import choose, free_memory, make_plan, options_from
 from partsketch.planner.excess import expected_excess
 from partsketch.planner.inverse import answers, largest_partitions_for, size_for_bound, smallest_size_for
 from partsketch.planner.plan import Candidate
@@ -72,9 +72,9 @@ def test_memory_is_met_exactly_or_not() -> None:
 
 
 def test_nine_tenths_of_free_memory_are_counted_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("partsketch.planner.choosing.available_memory", lambda: 1000.0)
+    monkeypatch.setattr("partsketch.planner.choice.available_memory", lambda: 1000.0)
     assert free_memory() == pytest.approx(900.0)
-    monkeypatch.setattr("partsketch.planner.choosing.available_memory", lambda: None)
+    monkeypatch.setattr("partsketch.planner.choice.available_memory", lambda: None)
     assert free_memory() is None
 
 

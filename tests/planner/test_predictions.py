@@ -13,7 +13,7 @@ import pytest
 
 from partsketch.fitting.options import FitOptions
 from partsketch.planner.auto import plan_fit
-from partsketch.planner.choosing import make_plan
+from partsketch.planner.choice import make_plan
 from partsketch.planner.excess import expected_excess
 from partsketch.planner.survey import look, survey_of_sizes
 from partsketch.sources import array_source, open_source

@@ -72,7 +72,7 @@ def test_the_entries_are_the_bytes_of_the_operating_system(monkeypatch: pytest.M
 def test_two_private_sketches_of_the_same_rows_differ() -> None:
     first, second = (ps.sketch(table(), "y", private=True) for _ in range(2))
     assert not np.isin(first.matrix, second.matrix).any()
-    assert first.parts[0].batch != second.parts[0].batch
+    assert first.parts[0].cut != second.parts[0].cut
 
 
 def test_the_sketch_has_the_right_law() -> None:

@@ -190,8 +190,8 @@ def test_what_does_not_agree_is_refused() -> None:
         (a_site("north", random_state=2), "Site 'north' is in twice"),
         (north, "is in twice"),
         (ps.sketch(rows(9), "y", ["x0", "x1", "x2"], site="north", sketch_size=20, n_partitions=3)[1], "is in twice"),
-        (replace(north, parts=(replace(north.parts[0], origin="east"),)), "same numbers under different names"),
-        (replace(a_site("south"), parts=(replace(north.parts[0], origin="east"),)), "same random numbers"),
+        (replace(north, parts=(replace(north.parts[0], site="east"),)), "same numbers under different names"),
+        (replace(a_site("south"), parts=(replace(north.parts[0], site="east"),)), "same random numbers"),
     ]
     for other, message in cases:
         with pytest.raises(InputError, match=message):

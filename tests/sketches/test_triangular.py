@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from partsketch import InputError
 from partsketch.common.linalg.blas import gram, padded_width, tile_rows_for, triangular_factor
 from partsketch.sketches.base import Columns, SketchSpecification, Stream, get_sketch
-from partsketch.sketches.triangular import Products, TriangularAccumulator, TriangularSketch
+from partsketch.sketches.gram import Products
+from partsketch.sketches.triangular import TriangularAccumulator, TriangularSketch
 
 FloatArray = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ import click
 from partsketch._version import __version__
 from partsketch.common.errors import PartsketchError
 
-_COMMANDS = {
+COMMANDS = {
     "fit": "partsketch.cli.fit",
     "predict": "partsketch.cli.predict",
     "sketch": "partsketch.cli.sketch",
@@ -30,12 +30,12 @@ class _LazyCommands(click.Group):
     """Imports a command's module when the command is asked for; the modules themselves import what they use late."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(_COMMANDS[cmd_name]).command
+        command: click.Command = import_module(COMMANDS[cmd_name]).command
         return command
 
 
@@ -51,10 +51,11 @@ def commands() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 on success, 2 on bad input, 130 when interrupted."""
-    sys.exit(_run(arguments))
+    sys.exit(run(arguments))
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def run(arguments: Sequence[str] | None) -> int:
+    """Run the command line and return its exit code."""
     try:
         result: Any = commands.main(args=arguments, prog_name="partsketch", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as help_text:

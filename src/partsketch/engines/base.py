@@ -11,7 +11,8 @@ from typing import Any, Self, TypeAlias
 
 from partsketch.common.errors import InputError
 from partsketch.sources.base import Source
-from partsketch.sources.cluster.chunked import ChunkedRows, cluster_of, refuse_collection
+from partsketch.sources.cluster.chunked import ChunkedRows
+from partsketch.sources.cluster.chunks import cluster_of, refuse_collection
 from partsketch.summaries.tasks import SummaryRequest, Task, TaskResult
 
 

@@ -92,7 +92,7 @@ def merge_bundles(kind: str, bundles: Sequence[Bundle]) -> Bundle:
     )
 
 
-def answer(work: Callable[[Any], T], chunk: Any) -> tuple[T | None, Exception | None]:
+def tried(work: Callable[[Any], T], chunk: Any) -> tuple[T | None, Exception | None]:
     """Call a function with a chunk; called on workers. An error is a value there: it concerns this chunk alone."""
     try:
         return work(chunk), None
@@ -100,9 +100,9 @@ def answer(work: Callable[[Any], T], chunk: Any) -> tuple[T | None, Exception | 
         return None, portable(error)
 
 
-def taken(answered: tuple[T | None, Exception | None]) -> T:
-    """Return the value of an answer, or raise its error."""
-    value, error = answered
+def taken(result: tuple[T | None, Exception | None]) -> T:
+    """Return the value of what was tried, or raise its error."""
+    value, error = result
     if error is not None:
         raise error
     return cast(T, value)

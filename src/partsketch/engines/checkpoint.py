@@ -30,7 +30,7 @@ class Checkpoint:
     """An open folder of finished tasks; see `open_checkpoint`."""
 
     def __init__(self, folder: Path, fingerprint: str, kind: str) -> None:
-        self._folder, self._fingerprint, self._kind = folder, fingerprint, kind
+        self._folder, self.fingerprint, self._kind = folder, fingerprint, kind
         self._tasks: list[int] = []
         self._results = TaskResult((), 0, 0)
         self._next_write = time.monotonic() + _LEAST_SECONDS
@@ -39,7 +39,7 @@ class Checkpoint:
         """Yield what earlier runs finished; files that are damaged, or of another fit, count as missing."""
         seen: set[int] = set()
         for path in sorted(self._folder.glob("tasks-*.bin")):
-            found = load_result(path, self._fingerprint)
+            found = load_result(path, self.fingerprint)
             if found is None:
                 continue
             tasks, result = found
@@ -62,7 +62,7 @@ class Checkpoint:
         started = time.monotonic()
         tasks = sorted(self._tasks)
         try:
-            save_result(self._folder / f"tasks-{tasks[0]:08d}.bin", self._fingerprint, tasks, self._results)
+            save_result(self._folder / f"tasks-{tasks[0]:08d}.bin", self.fingerprint, tasks, self._results)
         except OSError as error:
             raise InputError(f"Cannot write to the checkpoint {self._folder}: {error.strerror or error}.") from error
         self._tasks, self._results = [], TaskResult((), 0, 0)

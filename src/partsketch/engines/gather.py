@@ -270,7 +270,7 @@ def _summaries(
             if whole.centre is not None:
                 sketch_rows, low = DoubleDouble.of(sketch_rows, low).moved(whole.centre)
             part = Part(
-                origin="",
+                site="",
                 stream=partition * request.sketches_per_partition + number,
                 start=start,
                 stop=rows_seen if stop == UNKNOWN_END else stop,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from partsketch.common.errors import InputError
-from partsketch.common.linalg.solve import LARGEST_GRADIENT, Solution
+from partsketch.common.linalg.solution import LARGEST_GRADIENT, Solution
 from partsketch.model.certificate import Certificate
 from partsketch.model.combine import Combination
 

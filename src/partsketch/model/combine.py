@@ -9,7 +9,8 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.common.linalg.solve import Solution, sketch_rounding, solve_least_squares, solve_ridge
+from partsketch.common.linalg.solution import Solution
+from partsketch.common.linalg.solve import sketch_rounding, solve_least_squares, solve_ridge
 from partsketch.model.coordinates import Coordinates
 from partsketch.model.methods import Method
 from partsketch.model.moments import exact_moments, moments_of_sketches

@@ -42,13 +42,21 @@ def to_dict(model: Model) -> dict[str, Any]:
         "inferences": [inference.to_dict() for inference in model.inferences],
         "encoding": asdict(model.encoding),
         "outlook": model.outlook.to_dict(),
-        "record": asdict(model.record),
+        "record": _record_values(model.record),
     }
+
+
+def _record_values(record: Record) -> dict[str, Any]:
+    """Return the record as plain data, under the names of the file."""
+    values = asdict(record)
+    values["origin"] = values.pop("asked")
+    return values
 
 
 def from_dict(values: dict[str, Any]) -> Model:
     """Return the model that `to_dict` described."""
     record = dict(values["record"])
+    record["asked"] = record.pop("origin", None)
     record["partitions"] = tuple(PartitionRecord(**entry) for entry in record["partitions"])
     record["aliased"] = tuple((column, tuple(others)) for column, others in record["aliased"])
     record["warnings"] = tuple(record["warnings"])
@@ -72,7 +80,7 @@ def from_dict(values: dict[str, Any]) -> Model:
             levels=tuple((column, tuple(levels)) for column, levels in encoding["levels"]),
             drop_first=bool(encoding["drop_first"]),
         ),
-        survey=Settled(Outlook.from_dict(values["outlook"])),
+        look_ahead=Settled(Outlook.from_dict(values["outlook"])),
     )
 
 

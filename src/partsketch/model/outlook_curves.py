@@ -60,7 +60,7 @@ class _Split:
         return float(self.traces * self.losses @ factors) / len(self.traces) ** 2 + self.averaging
 
 
-def plan_survey(
+def planned_outlook(
     method: str,
     summaries: Sequence[Summary],
     combination: Combination,
@@ -72,7 +72,7 @@ def plan_survey(
     Until then it holds the summaries where the outlook needs them; where they are too large for it, the outlook is
     found at once, without them.
     """
-    later = partial(_survey_on_one_thread, method, summaries, combination, regression, certificates)
+    later = partial(_look_ahead_on_one_thread, method, summaries, combination, regression, certificates)
     return later if _is_affordable(method, summaries, regression) else Settled(later())
 
 
@@ -82,13 +82,13 @@ def _is_affordable(method: str, summaries: Sequence[Summary], regression: Regres
     return METHODS[method].by_partition and 2.0 * len(regression.features) ** 3 * splits <= MOST_WORK
 
 
-def _survey_on_one_thread(*arguments: Any) -> Outlook:
-    """Survey on one thread: the bits of a model file should not depend on the number of cores."""
+def _look_ahead_on_one_thread(*arguments: Any) -> Outlook:
+    """Look ahead on one thread: the bits of a model file should not depend on the number of cores."""
     with one_thread_each():
-        return _survey(*arguments)
+        return _look_ahead(*arguments)
 
 
-def _survey(
+def _look_ahead(
     method: str,
     summaries: Sequence[Summary],
     combination: Combination,

@@ -13,7 +13,7 @@ from partsketch.fitting.sketch_size import choose_sketch_size
 from partsketch.model.methods import METHODS
 from partsketch.planner.calibration import calibration
 from partsketch.planner.candidates import exact_candidate
-from partsketch.planner.choosing import free_memory, make_plan, options_from
+from partsketch.planner.choice import free_memory, make_plan, options_from
 from partsketch.planner.plan import Plan
 from partsketch.planner.survey import Survey, look
 from partsketch.sources.base import Source

@@ -125,7 +125,7 @@ def calibration(again: bool = False, folder: Path | None = None) -> Calibration:
     path = (cache_folder() if folder is None else folder) / f"calibration-{machine_key(machine)}.json"
     if not again and (kept := _read(path)) is not None:
         return kept
-    from partsketch.planner.measuring import measure
+    from partsketch.planner.measurement import measure
 
     measured = measure(machine)
     try:

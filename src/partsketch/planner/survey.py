@@ -32,7 +32,7 @@ _RUNS = 8
 _SAMPLE_ROWS = 4096
 #: A row of the sample with this leverage, and many times the average, says that a few rows decide.
 _UNEVEN_LEVERAGE, _UNEVEN_TIMES = 0.1, 8.0
-_CSV_PEEK_BYTES = 2**20
+CSV_PEEK_BYTES = 2**20
 #: Shuffles over which losses are averaged when nobody knows yet how a fit will shuffle.
 _SHUFFLES = 4
 
@@ -222,7 +222,7 @@ def _rows_from_size(source: Source) -> int | None:
     rows = 0.0
     for path in data_files.paths:
         with open(path, "rb") as file:
-            start = file.read(_CSV_PEEK_BYTES)
+            start = file.read(CSV_PEEK_BYTES)
         lines = max(1, start.count(b"\n"))
         # The first line has the names.
         rows += os.path.getsize(path) * lines / max(1, len(start)) - 1

@@ -95,18 +95,18 @@ def _column_difference(name: str, first: Summary, other_name: str, other: Summar
 
 
 def _check_rows(named: Sequence[Named]) -> None:
-    by_origin: dict[tuple[str, str], list[tuple[str, Part]]] = defaultdict(list)
+    by_site: dict[tuple[str, str], list[tuple[str, Part]]] = defaultdict(list)
     for name, summary in named:
         for part in summary.parts:
-            same_origin = by_origin[part.origin, part.label]
-            for other_name, other in same_origin:
+            same_site = by_site[part.site, part.label]
+            for other_name, other in same_site:
                 if part.overlaps(other):
                     label = f", label {part.label!r}," if part.label else ""
                     raise InputError(
-                        f"Site {part.origin!r}{label} is in twice ({other_name}, {name}): leave one file out, or, if "
+                        f"Site {part.site!r}{label} is in twice ({other_name}, {name}): leave one file out, or, if "
                         "they hold different rows, make them with different labels (--label)."
                     )
-            same_origin.append((name, part))
+            same_site.append((name, part))
 
 
 def _check_numbers(named: Sequence[Named]) -> None:

@@ -49,7 +49,7 @@ def read_summaries(files: Any) -> list[Named]:
 
 def _place(entry: Named) -> tuple[str, str, int, int]:
     part = entry[1].parts[0]
-    return part.origin, part.label, part.stream, part.start or 0
+    return part.site, part.label, part.stream, part.start or 0
 
 
 def combine_files(

@@ -55,36 +55,27 @@ class ScatterAccumulator(Accumulator):
         self._size, self._sparsity = specification.size, sparsity
         self._groups = -(-columns.width // LANES)
         # Several targets per row: one group of columns at a time, which stays in the cache; one target: row by row.
-        self._strides = (LANES * self._size, LANES) if sparsity > 1 else (LANES, LANES * self._groups)
+        strides = (LANES * self._size, LANES) if sparsity > 1 else (LANES, LANES * self._groups)
         self._total = aligned_zeros(self._groups * LANES * self._size)
+        self._held = (self._total, *strides, self._groups)
         self._random = random_numbers(specification, stream.number)
 
     def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
         """Add a tile."""
-        scatter_tile(
-            self._total,
-            *self._strides,
-            self._groups,
-            *self._random,
-            self._size,
-            self._sparsity,
-            row_numbers,
-            tile,
-            self._columns.width,
-            int(self._columns.intercept),
-        )
+        kind = (self._held, self._random, self._size, self._sparsity)
+        scatter_tile(*kind, row_numbers, tile, self._columns.width, int(self._columns.intercept))
         return self.is_finite()
 
     def add_rows(self, rows: DenseRows | SparseRows) -> None:
         """Add rows where they lie."""
-        drawing = (*self._random, self._size, self._sparsity, rows.row_numbers)
-        rest = (rows.features, rows.targets, rows.roots, self._columns.intercept)
+        kind = (self._held, self._random, self._size)
+        given = (rows.row_numbers, rows.features, rows.targets, rows.roots, self._columns.intercept)
         if isinstance(rows, DenseRows) and self._sparsity == 1:
-            scatter_dense_once(self._total, self._strides[1], *self._random, self._size, rows.row_numbers, *rest)
+            scatter_dense_once(*kind, *given)
         elif isinstance(rows, DenseRows):
-            scatter_dense(self._total, *self._strides, self._groups, *drawing, *rest)
+            scatter_dense(*kind, self._sparsity, *given)
         else:
-            scatter_sparse(self._total, *self._strides, *drawing, *rest, self._columns.features)
+            scatter_sparse(*kind, self._sparsity, *given, self._columns.features)
 
     def is_finite(self) -> bool:
         """Tell whether all that was added is finite: what is not cannot hide in a sum."""

@@ -111,20 +111,20 @@ class HadamardAccumulator(Accumulator):
     def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
         """Take a tile."""
         width, intercept = self._columns.width, int(self._columns.intercept)
-        add_tile(*self._work, *self._taking, row_numbers, tile, width, intercept)
+        add_tile(self._work, self._taking, row_numbers, tile, width, intercept)
         return bool(np.isfinite(tile[:width]).all())
 
     def add_rows(self, rows: DenseRows | SparseRows) -> None:
         """Take rows where they lie."""
         given = (rows.row_numbers, rows.roots, rows.features, rows.targets, self._columns.intercept)
         if isinstance(rows, DenseRows):
-            add_dense(*self._work, *self._taking, *given)
+            add_dense(self._work, self._taking, *given)
         else:
-            add_sparse(*self._work, *self._taking, *given, self._columns.features)
+            add_sparse(self._work, self._taking, *given, self._columns.features)
 
     def _flush(self) -> None:
         if self._state[0] >= 0:
-            flush_block(*self._work, self._state[0], self._state[1])
+            flush_block(self._work, self._state[0], self._state[1])
             self._state[0] = -1
 
     def is_finite(self) -> bool:

@@ -10,7 +10,8 @@ import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.sources.base import Source
-from partsketch.sources.cluster.chunked import ChunkedRows, CollectionOpener, cluster_of, open_chunked
+from partsketch.sources.cluster.chunked import ChunkedRows, CollectionOpener, open_chunked
+from partsketch.sources.cluster.chunks import cluster_of
 from partsketch.sources.cluster.remote import ChunkedColumns
 from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.encoding import Encoding
@@ -18,7 +19,7 @@ from partsketch.sources.faults import Missing
 from partsketch.sources.files.paths import DataFiles, find_files
 from partsketch.sources.memory.sparse import is_sparse_array
 from partsketch.sources.roles import columns_to_encode, select
-from partsketch.sources.scanning import scan
+from partsketch.sources.scan import scan
 from partsketch.sources.storage import Rows
 
 ColumnName = str | int

@@ -1,4 +1,4 @@
-"""What every kind of storage offers below a source: typed columns, and batches of raw rows with their numbers."""
+"""What every kind of storage offers below a source: typed columns, and blocks of raw rows with their numbers."""
 
 # The docstring of a protocol describes its attributes, all in one place.
 # ruff: noqa: D102
@@ -33,7 +33,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class RawBatch:
+class RawBlock:
     """Consecutive rows of one file (or of a table), not yet checked or converted.
 
     Attributes
@@ -55,7 +55,7 @@ class RawBatch:
     file_start: int = 0
 
     def place(self, position: int) -> str:
-        """Say where a row of this batch is, for people."""
+        """Say where a row of this block is, for people."""
         row = self.start + position
         return f"row {row} ({self.file_name}, row {row - self.file_start})" if self.file_name else f"row {row}"
 
@@ -100,7 +100,7 @@ class Rows(StorageCapabilities, Protocol):
         """Return the rows with only these columns, in this order; those in `texts` are delivered as text."""
         ...
 
-    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+    def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Yield rows start to stop in order, at most block_rows at a time, never across two files."""
         ...
 

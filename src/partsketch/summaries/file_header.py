@@ -54,12 +54,12 @@ def header_of(summary: Summary) -> dict[str, Any]:
         "levels": [[column, list(levels)] for column, levels in about.encoding.levels],
         "parts": [
             {
-                "batch": part.batch,
+                "batch": part.cut,
                 "contiguous": part.contiguous,
                 "label": part.label,
                 "partition": part.partition,
                 "seed": None if part.seed is None else str(part.seed),
-                "site": part.origin,
+                "site": part.site,
                 "size": part.size,
                 "sparsity": part.sparsity,
                 "start": part.start,
@@ -141,10 +141,11 @@ def contents(values: dict[str, Any]) -> tuple[tuple[Part, ...], About]:
     """Return parts and maker's statements of a header that has been checked."""
     parts = tuple(
         Part(
-            origin=part["site"],
+            site=part["site"],
             seed=None if part["seed"] is None else int(part["seed"]),
             **{key: part[key] for key in ("stream", "start", "stop", "size", "contiguous")},
-            **{key: part[key] for key in ("label", "batch", "partition", "sparsity")},
+            cut=part["batch"],
+            **{key: part[key] for key in ("label", "partition", "sparsity")},
         )
         for part in values["parts"]
     )

@@ -15,8 +15,8 @@ class Part:
 
     Attributes
     ----------
-    origin
-        Name of the data set or site; row numbers of different origins are unrelated.
+    site
+        Name of the data set or site; row numbers of different sites are unrelated.
     stream
         Stream of random numbers; also the partition's number.
     start, stop
@@ -28,16 +28,16 @@ class Part:
     contiguous
         Whether all rows of the range are in; False when only those of this stream's partition are.
     label
-        Which of the origin's sets of rows (a day, say); row numbers of different labels are unrelated.
-    batch
-        Equal for the partitions of one set of rows that was cut once; rows of other batches may be the same rows.
+        Which of the site's sets of rows (a day, say); row numbers of different labels are unrelated.
+    cut
+        Equal for the partitions of one set of rows that was cut once; rows of other cuts may be the same rows.
     partition
         Name of the partition; empty when the rows were not cut.
     sparsity
         Non-zeros per row of the data, for kinds of sketch that leave it open.
     """
 
-    origin: str
+    site: str
     stream: int
     start: int | None
     stop: int | None
@@ -45,14 +45,14 @@ class Part:
     seed: int | None
     contiguous: bool = True
     label: str = ""
-    batch: str = ""
+    cut: str = ""
     partition: str = ""
     sparsity: int | None = None
 
     @property
     def name(self) -> str:
         """Site, label and partition in one phrase."""
-        return " ".join(text for text in (self.origin, self.label, self.partition) if text) or "unnamed"
+        return " ".join(text for text in (self.site, self.label, self.partition) if text) or "unnamed"
 
     def range_overlaps(self, other: Part) -> bool:
         """Whether the row numbers overlap, and are not merely shared out among partitions; True when not told."""
@@ -64,9 +64,9 @@ class Part:
 
     def overlaps(self, other: Part) -> bool:
         """Whether a row may be in both."""
-        if (self.origin, self.label) != (other.origin, other.label):
+        if (self.site, self.label) != (other.site, other.label):
             return False
-        return self.batch != other.batch or self.range_overlaps(other)
+        return self.cut != other.cut or self.range_overlaps(other)
 
     def shares_numbers(self, other: Part) -> bool:
         """Whether both were made with the same random numbers."""

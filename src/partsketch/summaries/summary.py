@@ -221,7 +221,7 @@ def joined_rows(centre: FloatArray, *summaries: Summary) -> DoubleDouble:
 
 
 def _shared_rows(mine: Part, theirs: Part) -> str:
-    if None in (mine.start, mine.stop, theirs.start, theirs.stop) or mine.batch != theirs.batch:
+    if None in (mine.start, mine.stop, theirs.start, theirs.stop) or mine.cut != theirs.cut:
         return f"rows of {mine.name!r}"
     starts, stops = [part.start or 0 for part in (mine, theirs)], [part.stop or 0 for part in (mine, theirs)]
     return f"rows {max(starts)} to {min(stops)}"

@@ -27,8 +27,8 @@ def get(server: ExplorerServer, path: str, host: str | None = None) -> tuple[int
 
 def test_only_the_token_opens_it(server: ExplorerServer) -> None:
     assert get(server, f"/{server.token}/")[0] == 200
-    assert get(server, f"/{server.token}/answer?n=1000&d=5&m=20&k=2")[0] == 200
-    for path in ("/", "/answer", f"/{server.token[:-1]}/", f"/{server.token}x/", "//", "/%00/", "/" + "a" * 5000):
+    assert get(server, f"/{server.token}/numbers?n=1000&d=5&m=20&k=2")[0] == 200
+    for path in ("/", "/numbers", f"/{server.token[:-1]}/", f"/{server.token}x/", "//", "/%00/", "/" + "a" * 5000):
         assert get(server, path)[0] == 403
     assert get(server, f"/{server.token}/nothing")[0] == 404
     assert len(server.token) >= 32
@@ -44,7 +44,7 @@ def test_it_is_bound_to_this_machine_only(server: ExplorerServer) -> None:
 
 
 def test_bad_queries_are_answered_in_words(server: ExplorerServer) -> None:
-    status, body = get(server, f"/{server.token}/answer?n=x")
+    status, body = get(server, f"/{server.token}/numbers?n=x")
     assert status == 200
     assert b"give a number" in body
     assert get(server, f"/{server.token}/figure-k.svg?d=0")[0] == 400

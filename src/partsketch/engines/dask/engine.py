@@ -15,7 +15,7 @@ from partsketch.sources.cluster.remote import ChunkedArrays
 from partsketch.summaries.tasks import SummaryRequest, Task
 
 #: Seconds to wait for a scheduler that was given by its address.
-_CONNECT_SECONDS = 10
+CONNECT_SECONDS = 10
 
 
 class DaskEngine(Engine):
@@ -65,7 +65,7 @@ class DaskEngine(Engine):
         if isinstance(self._where, str):
             address = self._where.replace("dask://", "tcp://", 1)
             try:
-                self._client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+                self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
             except (OSError, ValueError, TimeoutError) as error:
                 raise InputError(
                     f"No Dask scheduler answers at {self._where}: start one (dask scheduler) or correct the address."

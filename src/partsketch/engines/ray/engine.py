@@ -15,7 +15,8 @@ from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
 from partsketch.engines.worker import run_on_chunks, run_task
 from partsketch.sources.base import Source
-from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, is_remote
+from partsketch.sources.cluster.chunked import ChunkedRows, is_remote
+from partsketch.sources.cluster.chunks import Chunks
 from partsketch.sources.cluster.remote import holds_rows, part_of
 from partsketch.summaries.tasks import SummaryRequest, Task
 

@@ -17,10 +17,10 @@ from partsketch.sources.memory.tables import TableRows
 from partsketch.summaries.tasks import SummaryRequest, Task, TaskResult
 
 #: What a partition sends on: of tasks done there a bundle (`value`), of others rows and the number of their first.
-PARTITION_ANSWER = "task long, start long, value binary, rows binary"
+PARTITION_OUTCOME = "task long, start long, value binary, rows binary"
 
 #: What is left where rows of a task have met.
-MEETING_ANSWER = "value binary"
+MEETING_OUTCOME = "value binary"
 
 Shared = tuple[ChunkedColumns, SummaryRequest, list[Task]]
 
@@ -31,7 +31,7 @@ def partition_work(shared: Any) -> Callable[[Any], Any]:
     def work(batches: Any) -> Any:
         from pyspark import TaskContext
 
-        yield from _Partition(shared.value, TaskContext.get().partitionId()).answers(batches)
+        yield from _Partition(shared.value, TaskContext.get().partitionId()).outcomes(batches)
 
     return work
 
@@ -65,7 +65,7 @@ class _Partition:
         self.begin = chunks.ends[self.number] if self.size else chunks.row_count
         self.end = self.begin + self.size
 
-    def answers(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def outcomes(self, batches: Iterator[Any]) -> Iterator[Any]:
         here = [
             (index, task)
             for index, task in enumerate(self.shared[2])

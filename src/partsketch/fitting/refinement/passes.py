@@ -85,7 +85,7 @@ class Products:
     rows_dropped: int
 
 
-class Rows:
+class RowPasses:
     """Rows of a source that can be passed over again and again, on any engine."""
 
     def __init__(

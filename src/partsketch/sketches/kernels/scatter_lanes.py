@@ -1,4 +1,8 @@
-"""Adding eight numbers to several places: the inner loops of `scatter.py`."""
+"""Adding eight numbers to several places: the inner loops of `scatter.py`.
+
+They are written in the compiler's own language for the reason that `lanes.py` gives: it cannot know that the rows of a
+sketch and those of the data do not overlap.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from partsketch.sources.files.csv_stream import open_csv, truth_values
 from partsketch.sources.files.parquet import declared_columns
 from partsketch.sources.files.paths import DataFiles, check_same_columns, reading
 from partsketch.sources.memory.tables import cut
-from partsketch.sources.storage import Column, RawBatch, StorageCapabilities, schema_columns
+from partsketch.sources.storage import Column, RawBlock, StorageCapabilities, schema_columns
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class CsvRows(StorageCapabilities):
         """Return the rows with these columns."""
         return replace(self, chosen=tuple(names), texts=frozenset(texts))
 
-    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+    def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Yield the rows; whole files before them are skipped once they are counted, other rows are read."""
         position = 0
         for index, name in enumerate(self.data_files.names):

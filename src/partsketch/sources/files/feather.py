@@ -11,7 +11,7 @@ from partsketch.sources.base import FilePart
 from partsketch.sources.files.parquet import check_kinds_of_files, declared_columns
 from partsketch.sources.files.paths import DataFiles, check_same_columns, reading
 from partsketch.sources.memory.tables import cut
-from partsketch.sources.storage import Column, RawBatch, StorageCapabilities, clip, schema_columns
+from partsketch.sources.storage import Column, RawBlock, StorageCapabilities, clip, schema_columns
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class FeatherRows(StorageCapabilities):
         check_kinds_of_files(self.data_files.names, self.schemas, names)
         return replace(self, chosen=tuple(names))
 
-    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+    def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Yield the rows; each call opens the files it needs for itself."""
         first, last = clip(start, stop, self.row_count)
         for index, part in enumerate(self.files):

@@ -13,7 +13,7 @@ from partsketch.common.errors import InputError
 from partsketch.sources.base import FilePart
 from partsketch.sources.files.paths import DataFiles, check_same_columns, reading
 from partsketch.sources.memory.tables import cut
-from partsketch.sources.storage import Column, RawBatch, StorageCapabilities, clip, schema_columns
+from partsketch.sources.storage import Column, RawBlock, StorageCapabilities, clip, schema_columns
 
 # Without a buffer pyarrow reads whole column chunks, which for large row groups is most of the memory of a fit. On
 # remote file systems every buffer is a request, so there they are larger.
@@ -85,7 +85,7 @@ class ParquetRows(StorageCapabilities):
         check_kinds_of_files(self.data_files.names, self.schemas, names)
         return replace(self, chosen=tuple(names), texts=tuple(texts))
 
-    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+    def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Yield the rows; each call opens the files it needs for itself."""
         first, last = clip(start, stop, self.row_count)
         for index, part in enumerate(self.files):
@@ -102,7 +102,7 @@ class ParquetRows(StorageCapabilities):
         """Say nothing: types in Parquet are declared."""
         return ""
 
-    def _file_batches(self, index: int, first: int, last: int, block_rows: int) -> Iterator[RawBatch]:
+    def _file_batches(self, index: int, first: int, last: int, block_rows: int) -> Iterator[RawBlock]:
         name, file_start = self.data_files.names[index], self.files[index].start or 0
         ends = list(accumulate(self.group_sizes[index], initial=file_start))
         groups = [group for group, (begin, end) in enumerate(pairwise(ends)) if begin < last and end > first]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError, UnreadableError
 from partsketch.common.linalg.column_kernels import copy_transposed
 from partsketch.sources.base import FilePart
-from partsketch.sources.storage import Column, Kind, RawBatch, StorageCapabilities, check_numeric, clip
+from partsketch.sources.storage import Column, Kind, RawBlock, StorageCapabilities, check_numeric, clip
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class MatrixRows(StorageCapabilities):
         index_of = {column.name: index for index, column in enumerate(self.all_columns)}
         return replace(self, chosen=tuple(index_of[name] for name in names))
 
-    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+    def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Yield copies of the rows, column by column."""
         file_start = 0
         for part, size in zip(self.parts, self.sizes, strict=True):
@@ -106,7 +106,7 @@ class MatrixRows(StorageCapabilities):
                 end = min(begin + block_rows, last)
                 # A file is mapped anew for every block, so that the pages of earlier blocks are given back.
                 columns = self._copied(part.load()[begin:end])
-                yield RawBatch(file_start + begin, end - begin, columns, part.name, file_start)
+                yield RawBlock(file_start + begin, end - begin, columns, part.name, file_start)
             file_start += size
 
     def sliced(self, start: int, stop: int | None) -> MatrixRows | None:

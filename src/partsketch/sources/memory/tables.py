@@ -8,7 +8,7 @@ from typing import Any
 
 from partsketch.common.errors import InputError
 from partsketch.sources.base import FilePart
-from partsketch.sources.storage import Column, RawBatch, Rows, StorageCapabilities, clip, schema_columns
+from partsketch.sources.storage import Column, RawBlock, Rows, StorageCapabilities, clip, schema_columns
 
 
 def table_rows(data: Any) -> Rows:
@@ -74,12 +74,12 @@ class TableRows(StorageCapabilities):
         """Return the table with these columns."""
         return replace(self, table=self.table.select(list(names)))
 
-    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+    def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Yield slices of the table."""
         first, last = clip(start, stop, self.row_count)
         for batch in self.table.slice(first, last - first).to_batches(max_chunksize=block_rows):
             if batch.num_rows:
-                yield RawBatch(first, batch.num_rows, batch.columns)
+                yield RawBlock(first, batch.num_rows, batch.columns)
                 first += batch.num_rows
 
     def sliced(self, start: int, stop: int | None) -> TableRows:
@@ -162,7 +162,7 @@ class StreamRows(StorageCapabilities):
         """Return the stream with these columns."""
         return replace(self, chosen=tuple(names))
 
-    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+    def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Yield the batches as they come, cut to size."""
         import pyarrow as pa
 
@@ -208,7 +208,7 @@ def cut(
     block_rows: int,
     file_name: str = "",
     file_start: int = 0,
-) -> Iterator[RawBatch]:
+) -> Iterator[RawBlock]:
     """Yield the part of a record batch within rows start to stop, cut to size; its first row has number `position`."""
     first = max(position, start)
     end = position + batch.num_rows
@@ -218,9 +218,9 @@ def cut(
     indices = [batch.schema.get_field_index(name) for name in names]
     columns = [batch.column(index) for index in indices]
     if first == position and last == end and batch.num_rows <= block_rows:
-        yield RawBatch(first, batch.num_rows, columns, file_name, file_start)
+        yield RawBlock(first, batch.num_rows, columns, file_name, file_start)
         return
     for begin in range(first, last, block_rows):
         length = min(block_rows, last - begin)
         pieces = [column.slice(begin - position, length) for column in columns]
-        yield RawBatch(begin, length, pieces, file_name, file_start)
+        yield RawBlock(begin, length, pieces, file_name, file_start)
