@@ -97,14 +97,14 @@ def _in_threads(
 ) -> Iterator[TaskOutcome]:
     """Yield what becomes of bundles 0 to count − 1, at most two per worker being under way."""
     waiting: SimpleQueue[int | None] = SimpleQueue()
-    ended: SimpleQueue[Bundle] = SimpleQueue()
+    ended: SimpleQueue[tuple[float, Bundle]] = SimpleQueue()
 
     def work() -> None:
         while (number := waiting.get()) is not None and not stop.is_set():
             bundle = done(number)
             if stop.is_set():
                 return
-            ended.put(bundle)
+            ended.put((time.monotonic(), bundle))
 
     # Work lies ready before workers start, and word of its end behind the last of it: nobody waits for this thread,
     # which starts workers, merges and ends while they work.
@@ -133,11 +133,12 @@ def _in_threads(
                     worker.join()
 
 
-def _next(ended: SimpleQueue[Bundle], deadline: float | None) -> Bundle | None:
-    """Return what ends next, or None when the deadline passes before that."""
+def _next(ended: SimpleQueue[tuple[float, Bundle]], deadline: float | None) -> Bundle | None:
+    """Return what ends next, or None when the deadline passes before that, however late this is asked."""
     if deadline is None:
-        return ended.get()
+        return ended.get()[1]
     try:
-        return ended.get(timeout=max(0.0, deadline - time.monotonic()))
+        moment, bundle = ended.get(timeout=max(0.0, deadline - time.monotonic()))
     except Empty:
         return None
+    return bundle if moment <= deadline else None
