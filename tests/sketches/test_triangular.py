@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from partsketch import InputError
 from partsketch.common.linalg.blas import gram, padded_width, tile_rows_for, triangular_factor
-from partsketch.sketches.base import Columns, SketchSpecification, Stream, get_sketch
+from partsketch.sketches.accumulator import Columns, Stream
+from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sketches.gram import Products
 from partsketch.sketches.triangular import TriangularAccumulator, TriangularSketch
 

@@ -12,16 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.common.memory import fresh
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, Stream
 
 #: Rows of a segment: enough to amortise a merge, few enough to share one partition among threads.
 SEGMENT_ROWS = 65536
@@ -76,144 +71,6 @@ class SketchSpecification:
                 f"sparsity is {self.sparsity}: each row of the data goes to at least 1 and at most all {self.size} "
                 "rows of the sketch."
             )
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a sketch: [1, features, targets], the first only with an intercept."""
-
-    features: int
-    targets: int
-    intercept: bool
-
-    @property
-    def width(self) -> int:
-        """How many there are."""
-        return int(self.intercept) + self.features + self.targets
-
-
-@dataclass(frozen=True, eq=False)
-class Stream:
-    """The rows that one sketch is made of, and its stream of random numbers.
-
-    Attributes
-    ----------
-    number
-        Number of the stream.
-    first_row
-        Lowest row number that may come.
-    row_count
-        Row numbers that may come, counted from the first; None when only reading tells.
-    guide
-        What the first pass found, for the kinds that make two.
-    """
-
-    number: int = 0
-    first_row: int = 0
-    row_count: int | None = None
-    guide: FloatArray | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class DenseRows:
-    """Rows as they lie in memory: float64, features of a row one after another, weights not yet applied.
-
-    `roots` are the square roots of the weights; empty when every row counts once.
-    """
-
-    row_numbers: IntArray
-    features: FloatArray
-    targets: FloatArray
-    roots: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class SparseRows:
-    """Rows whose features are (values, column indices, starts), as a CSR array holds them."""
-
-    row_numbers: IntArray
-    features: tuple[FloatArray, NDArray[np.integer[Any]], NDArray[np.integer[Any]]]
-    targets: FloatArray
-    roots: FloatArray
-
-
-def dense_rows(matrix: FloatArray, targets: int = 0) -> DenseRows:
-    """Return the rows of a matrix, numbered from zero, its last columns targets."""
-    features = matrix.shape[1] - targets
-    return DenseRows(
-        np.arange(matrix.shape[0], dtype=np.int64),
-        np.ascontiguousarray(matrix[:, :features], dtype=np.float64),
-        np.ascontiguousarray(matrix[:, features:], dtype=np.float64),
-        np.empty(0),
-    )
-
-
-def sum_of(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the sketch of two disjoint sets of rows, S = [S₁ S₂], where each row acts by itself."""
-    return np.add(first, second, out=fresh(first.shape))
-
-
-class Accumulator(ABC):
-    """Takes the rows of one stream in order and gives a small matrix Z.
-
-    Attributes
-    ----------
-    takes_rows
-        Whether `add_rows` may be used in place of `add`. The bits are the same however the rows are cut.
-    takes_weights
-        Whether `add_weighted` is used in place of `add`.
-    centre
-        What the accumulator itself took off each column; None when nothing.
-    """
-
-    takes_rows: bool = False
-    takes_weights: bool = False
-    centre: FloatArray | None = None
-
-    @abstractmethod
-    def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
-        """Take one tile, held as its columns (columns × rows), weights applied.
-
-        Returns False when the tile has values that are not finite; nothing may be added after that.
-        """
-
-    def expect_few_rows(self) -> None:  # noqa: B027 (most kinds do the same with few rows as with many)
-        """Be told before the first tile that no other will come, and that it is small."""
-
-    def add_weighted(self, tile: FloatArray, roots: FloatArray) -> bool:
-        """Take one tile, weights not yet applied; `roots` are their square roots, empty when every row counts once."""
-        raise NotImplementedError
-
-    def add_columns(self, addresses: IntArray, steps: IntArray, tiles: int, tile_rows: int) -> int:
-        """Take tiles whose columns of doubles lie at these addresses, and in each next tile `steps` bytes further on.
-
-        Columns are padded like those of a tile. Returns how many tiles were taken; the next must be given as a tile.
-        Saves a copy where rows arrive by column.
-        """
-        return 0
-
-    def add_dense_tiles(self, rows: DenseRows, tile_rows: int) -> int:
-        """Take tiles of rows as they are.
-
-        Returns how many were taken; the next must be given as a tile. Saves a copy where rows arrive by row.
-        """
-        return 0
-
-    def add_rows(self, rows: DenseRows | SparseRows) -> None:
-        """Take rows as they are, of any number; `is_finite` tells of all of them later."""
-        raise NotImplementedError
-
-    def is_finite(self) -> bool:
-        """Tell whether all that was added is finite."""
-        return True
-
-    @abstractmethod
-    def finish(self) -> FloatArray:
-        """Return the matrix of what has been added."""
-
-    def restart(self) -> bool:
-        """Forget what was added, the matrix being the caller's; returns False where a new accumulator must be made."""
-        return False
 
 
 def usual_size(columns: int, per_column: int = 4) -> int:

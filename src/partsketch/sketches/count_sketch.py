@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from partsketch.sketches.base import (
-    SEGMENT_ROWS,
-    Accumulator,
-    Columns,
-    FloatArray,
-    Sketch,
-    SketchSpecification,
-    Stream,
-    dense_rows,
-    sum_of,
-    usual_size,
-)
+from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, Stream, dense_rows, sum_of
+from partsketch.sketches.base import SEGMENT_ROWS, Sketch, SketchSpecification, usual_size
 from partsketch.sketches.sparse_sign import ScatterAccumulator
 
 #: Sketch rows per column beyond which a larger default would cost more memory than it is worth.

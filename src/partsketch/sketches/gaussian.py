@@ -7,19 +7,18 @@ from functools import cache
 import numpy as np
 
 from partsketch.common.linalg.blas import padded_width
-from partsketch.sketches.base import (
+from partsketch.sketches.accumulator import (
     Accumulator,
     Columns,
     DenseRows,
     FloatArray,
     IntArray,
-    Sketch,
-    SketchSpecification,
     SparseRows,
     Stream,
     dense_rows,
     sum_of,
 )
+from partsketch.sketches.base import Sketch, SketchSpecification
 from partsketch.sketches.kernels.products import (
     add_dense_rows,
     add_product,

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, SketchSpecification, Stream, usual_size
+from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, IntArray, Stream
+from partsketch.sketches.base import SketchSpecification, usual_size
 from partsketch.sketches.random import derive_key, fill_normals, random_words
 from partsketch.sketches.row_sample import ORDER_COLUMNS, SampleAccumulator, SampleSketch, sampling_key
 

@@ -13,16 +13,8 @@ from functools import cache
 import numpy as np
 
 from partsketch.common.errors import InputError
-from partsketch.sketches.base import (
-    Accumulator,
-    Columns,
-    FloatArray,
-    IntArray,
-    Sketch,
-    SketchSpecification,
-    Stream,
-    usual_size,
-)
+from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, IntArray, Stream
+from partsketch.sketches.base import Sketch, SketchSpecification, usual_size
 from partsketch.sketches.random import derive_key, random_words
 
 #: Sketch rows per column: how unevenly leverage is spread is not known before the rows are.

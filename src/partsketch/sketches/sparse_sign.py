@@ -8,19 +8,18 @@ import numpy as np
 
 from partsketch.common.linalg.lanes import LANES
 from partsketch.common.memory import fresh
-from partsketch.sketches.base import (
+from partsketch.sketches.accumulator import (
     Accumulator,
     Columns,
     DenseRows,
     FloatArray,
     IntArray,
-    Sketch,
-    SketchSpecification,
     SparseRows,
     Stream,
     dense_rows,
     sum_of,
 )
+from partsketch.sketches.base import Sketch, SketchSpecification
 from partsketch.sketches.kernels.scatter import (
     scatter_dense,
     scatter_dense_once,

@@ -14,19 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.lanes import LANES
-from partsketch.sketches.base import (
+from partsketch.sketches.accumulator import (
     Accumulator,
     Columns,
     DenseRows,
     FloatArray,
     IntArray,
-    Sketch,
-    SketchSpecification,
     SparseRows,
     Stream,
     dense_rows,
     sum_of,
 )
+from partsketch.sketches.base import Sketch, SketchSpecification
 from partsketch.sketches.kernels.hadamard import add_dense, add_sparse, add_tile, fill_signs, flush_block
 from partsketch.sketches.random import derive_key, random_words
 from partsketch.sketches.sparse_sign import aligned_zeros, in_public_order

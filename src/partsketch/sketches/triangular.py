@@ -23,17 +23,8 @@ import numpy as np
 
 from partsketch.common.linalg.blas import WIDEST_KERNEL, gram, padded_width
 from partsketch.common.linalg.column_kernels import STRIP_ROWS, column_addresses, values_at
-from partsketch.sketches.base import (
-    Accumulator,
-    Columns,
-    DenseRows,
-    FloatArray,
-    IntArray,
-    Sketch,
-    SketchSpecification,
-    Stream,
-    dense_rows,
-)
+from partsketch.sketches.accumulator import Accumulator, Columns, DenseRows, FloatArray, IntArray, Stream, dense_rows
+from partsketch.sketches.base import Sketch, SketchSpecification
 from partsketch.sketches.centre import middle
 from partsketch.sketches.gram import Products, inflation, power_of_two
 from partsketch.sketches.kernels.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows

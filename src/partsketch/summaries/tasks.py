@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from partsketch.sketches.base import FloatArray, SketchSpecification, Stream, get_sketch
+from partsketch.sketches.accumulator import FloatArray, Stream
+from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.summaries.partitions import UNKNOWN_END, Partitioning
 
 if TYPE_CHECKING:
