@@ -117,7 +117,7 @@ def test_no_test_where_nothing_honest_can_be_said() -> None:
     large = theory.sketch_heterogeneity(theory.sketch_moments([rows[:40] for rows in parts], [60] * 4))
     assert large.p_value is None
     assert "smaller sketch_size" in large.reason
-    sampled = theory.sketch_heterogeneity(theory.sketch_moments(parts, [6000] * 4, sketch="row_sample"), "row_sample")
+    sampled = theory.sketch_heterogeneity(theory.sketch_moments(parts, [6000] * 4, sketch="row_sample"))
     assert sampled.p_value is None
     assert "single rows" in sampled.reason
     assert theory.partition_heterogeneity(moments[:1]).reason == "there is one partition only"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from partsketch.common.sketch_law import LIKE_GAUSSIAN
 from partsketch.sketches.base import (
     SEGMENT_ROWS,
     Accumulator,
@@ -16,6 +17,7 @@ from partsketch.sketches.base import (
     sum_of,
     usual_size,
 )
+from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.sparse_sign import ScatterAccumulator
 
 #: Sketch rows per column beyond which a larger default would cost more memory than it is worth.
@@ -26,7 +28,8 @@ class CountSketch(Sketch):
     """S with one entry ±1 in every column; the cheapest of all, and the one that needs most rows for a guarantee."""
 
     kind = "count_sketch"
-    is_random = True
+    law = LIKE_GAUSSIAN
+    cost = SketchCost(lambda m, q, p: 2 * q)
     # Rows take so little time that what is done once for a segment counts.
     segment_rows = 2 * SEGMENT_ROWS
 

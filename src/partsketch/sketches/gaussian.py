@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from partsketch.common.linalg.blas import padded_width
+from partsketch.common.sketch_law import GAUSSIAN
 from partsketch.sketches.base import (
     Accumulator,
     Columns,
@@ -20,6 +19,7 @@ from partsketch.sketches.base import (
     dense_rows,
     sum_of,
 )
+from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.kernels.products import (
     add_dense_rows,
     add_product,
@@ -36,11 +36,6 @@ from partsketch.sketches.system_random import fill_system_normals
 _PRODUCT_NUMBERS = 900_000
 _MOST_STRIP_ROWS = 64
 _MOST_PRODUCT_ROWS = 256
-
-
-@cache
-def _key(seed: int) -> tuple[np.uint64, np.uint64]:
-    return derive_key(seed, "gaussian")
 
 
 class GaussianAccumulator(Accumulator):
@@ -62,7 +57,7 @@ class GaussianAccumulator(Accumulator):
         if specification.seed is not None:
             self._work = (
                 product_address(),
-                *_key(specification.seed),
+                *derive_key(specification.seed, specification.kind),
                 np.uint64(stream),
                 self._scale,
                 self._size,
@@ -147,7 +142,8 @@ class GaussianSketch(Sketch):
     """Dense Gaussian projection; the number at (sketch row, data row) depends on seed, stream and the two numbers."""
 
     kind = "gaussian"
-    is_random = True
+    law = GAUSSIAN
+    cost = SketchCost(lambda m, q, p: 2 * m * q + m, is_dense=True, buffer_numbers=2**14)
     can_be_private = True
     # Products of few rows have other bits for another layout, so there is one.
     wants_rows = True

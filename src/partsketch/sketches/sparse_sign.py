@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from partsketch.common.linalg.lanes import LANES
 from partsketch.common.memory import fresh
+from partsketch.common.sketch_law import LIKE_GAUSSIAN
 from partsketch.sketches.base import (
     Accumulator,
     Columns,
@@ -21,6 +20,7 @@ from partsketch.sketches.base import (
     dense_rows,
     sum_of,
 )
+from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.kernels.scatter import (
     scatter_dense,
     scatter_dense_once,
@@ -33,15 +33,10 @@ from partsketch.sketches.random import derive_key
 DEFAULT_SPARSITY = 8
 
 
-@cache
-def _key(seed: int, purpose: str) -> tuple[np.uint64, np.uint64]:
-    return derive_key(seed, purpose)
-
-
 def random_numbers(specification: SketchSpecification, stream: int) -> tuple[np.uint64, np.uint64, np.uint64]:
     """Return key and stream of the random numbers of a sketch."""
     assert specification.seed is not None
-    return (*_key(specification.seed, specification.kind), np.uint64(stream))
+    return (*derive_key(specification.seed, specification.kind), np.uint64(stream))
 
 
 class ScatterAccumulator(Accumulator):
@@ -116,7 +111,8 @@ class SparseSignSketch(Sketch):
     """S with s entries ±1/√s in every column, at distinct rows; all a function of seed, stream and row number."""
 
     kind = "sparse_sign"
-    is_random = True
+    law = LIKE_GAUSSIAN
+    cost = SketchCost(lambda m, q, p: 2 * DEFAULT_SPARSITY * q)
     default_sparsity = DEFAULT_SPARSITY
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:

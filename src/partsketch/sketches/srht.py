@@ -7,6 +7,7 @@ number of positions; rows that are padded, dropped, or of other partitions are z
 
 from __future__ import annotations
 
+import math
 from functools import cache, lru_cache
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.lanes import LANES
+from partsketch.common.sketch_law import HADAMARD
 from partsketch.sketches.base import (
     Accumulator,
     Columns,
@@ -27,6 +29,7 @@ from partsketch.sketches.base import (
     dense_rows,
     sum_of,
 )
+from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.kernels.hadamard import add_dense, add_sparse, add_tile, fill_signs, flush_block
 from partsketch.sketches.random import derive_key, random_words
 from partsketch.sketches.sparse_sign import aligned_zeros, in_public_order
@@ -148,7 +151,8 @@ class HadamardSketch(Sketch):
     """Random signs, Hadamard transform, m rows sampled without replacement."""
 
     kind = "srht"
-    is_random = True
+    law = HADAMARD
+    cost = SketchCost(lambda m, q, p: q * math.log2(max(2, p)))
     needs_row_count = True
     is_summable = False
 
