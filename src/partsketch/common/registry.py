@@ -26,10 +26,13 @@ class Registry(Generic[Known]):
         What a class is, for people: "sketch".
     own
         Where our own classes are, by name: "module:class". They are imported when asked for.
+    named_by
+        The attribute of a class that says its name.
     """
 
-    def __init__(self, what: str, own: Mapping[str, str]) -> None:
-        self.what, self.group, self._own = what, f"partsketch.{what}s", own
+    def __init__(self, what: str, own: Mapping[str, str], named_by: str = "name") -> None:
+        group = f"partsketch.{what}es" if what.endswith("ch") else f"partsketch.{what}s"
+        self.what, self.group, self._own, self._named_by = what, group, own, named_by
         self._found: dict[str, type[Known]] = {}
 
     @property
@@ -56,7 +59,7 @@ class Registry(Generic[Known]):
             other = "partsketch" if entry.name in self._own else _package(added.get(entry.name))
             if other:
                 raise InputError(
-                    f"The packages {other} and {_package(entry)} both have a {self.what} {entry.name!r}: remove one."
+                    f"The packages {other} and {_package(entry)} both register the {self.what} {entry.name!r}: remove one."
                 )
             added[entry.name] = entry
         return added
@@ -72,6 +75,8 @@ class Registry(Generic[Known]):
             ) from error
         if not (isinstance(loaded, type) and issubclass(loaded, base)):
             raise InputError(f"{whose} is not a subclass of {base.__module__}.{base.__name__}: mend or remove it.")
+        if getattr(loaded, self._named_by, None) != entry.name:
+            raise InputError(f"{whose} has another {self._named_by} than its entry point: mend or remove it.")
         return loaded
 
 

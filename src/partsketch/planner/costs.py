@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 from partsketch.common.linalg.blas import padded_width
+from partsketch.engines.base import ENGINES, Engine
 from partsketch.model.methods import METHODS
 from partsketch.planner.calibration import Calibration, at_width
 from partsketch.planner.work import Work
@@ -71,30 +72,6 @@ SOLVING_COSTS = {
 _FACTORISATIONS_PER_PIECE = 1.0
 
 
-@dataclass(frozen=True)
-class EngineCost:
-    """What an engine adds; assumed round figures, not measured here.
-
-    Attributes
-    ----------
-    seconds_per_task
-        Scheduling of one task, borne by the driver.
-    bytes_per_second
-        Speed at which summaries travel to the driver; infinite where nothing travels.
-    """
-
-    seconds_per_task: float
-    bytes_per_second: float
-
-
-ENGINE_COSTS = {
-    "local": EngineCost(0.0, math.inf),
-    "dask": EngineCost(0.005, 1e8),
-    "ray": EngineCost(0.005, 1e8),
-    "spark": EngineCost(0.02, 1e8),
-}
-
-
 def row_seconds(work: Work, calibration: Calibration) -> float:
     """Return the seconds of one core for all rows: reading, copying, sketching."""
     numbers = work.rows * work.width
@@ -103,6 +80,9 @@ def row_seconds(work: Work, calibration: Calibration) -> float:
     sketching = work.rows * work.sketches * _sketching_seconds(work, calibration)
     if work.storage in calibration.decoded_number:
         reading = numbers * calibration.decoded_number[work.storage]
+    elif work.storage != "memory":
+        # Nobody knows how long the opener of another package takes.
+        reading = math.nan
     elif cost.is_dense:
         reading = numbers * NUMBER_BYTES * calibration.copied_byte
     else:
@@ -137,7 +117,8 @@ def solving_seconds(work: Work, calibration: Calibration) -> float:
 
 def seconds(work: Work, calibration: Calibration, engine: str = "local") -> float:
     """Return the predicted time of a fit on a warm interpreter; NaN when the kind of sketch was never timed."""
-    extra = ENGINE_COSTS.get(engine, ENGINE_COSTS["local"])
+    # An engine that has no name here was given as an object, and is reckoned as adding nothing.
+    extra = (ENGINES.get(engine, Engine) or Engine).cost
     share = 0.0
     if calibration.cores > 1:
         share = (work.evenness(calibration.cores) - 1) / (calibration.cores - 1)

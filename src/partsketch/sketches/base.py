@@ -338,6 +338,7 @@ SKETCHES: Registry[Sketch] = Registry(
         "leverage_sample": "partsketch.sketches.leverage_sample:LeverageSample",
         "triangular": "partsketch.sketches.triangular:TriangularSketch",
     },
+    named_by="kind",
 )
 
 
@@ -348,8 +349,6 @@ def get_sketch(kind: str, exact: bool = True) -> Sketch:
     found = SKETCHES.get(kind, Sketch)  # type: ignore[type-abstract]
     if found is None or not (exact or found.is_random):
         raise InputError(f"sketch is {kind!r}: choose one of {', '.join(map(repr, sketch_kinds(exact)))}.")
-    if found.kind != kind:
-        raise InputError(f"The sketch {found.kind!r} is registered under the name {kind!r}: give it one name.")
     return found()
 
 

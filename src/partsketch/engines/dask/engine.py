@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from partsketch.common.errors import InputError
-from partsketch.engines.base import Engine, Outcomes
+from partsketch.engines.base import Engine, EngineCost, Outcomes
 from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
 from partsketch.sources.base import Source
@@ -37,6 +37,7 @@ class DaskEngine(Engine):
     """
 
     name = "dask"
+    cost = EngineCost(0.005, 1e8)
 
     def __init__(self, where: Any = None, workers: int | None = None) -> None:
         try:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from partsketch.common.errors import InputError
-from partsketch.engines.base import Engine, Outcomes, TaskOutcome
+from partsketch.engines.base import Engine, EngineCost, Outcomes, TaskOutcome
 from partsketch.engines.bundles import Bundle, bundle_tasks, lost, merge_bundles, run_bundle, task_rows
 from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
@@ -55,6 +55,7 @@ class RayEngine(Engine):
     """
 
     name = "ray"
+    cost = EngineCost(0.005, 1e8)
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         ray = import_ray()

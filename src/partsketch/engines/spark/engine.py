@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from partsketch.common.errors import InputError
-from partsketch.engines.base import Engine, Outcomes
+from partsketch.engines.base import Engine, EngineCost, Outcomes
 from partsketch.engines.bundles import bundle_tasks, task_rows
 from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
@@ -46,6 +46,7 @@ class SparkEngine(Engine):
     """
 
     name = "spark"
+    cost = EngineCost(0.02, 1e8)
 
     def __init__(self, where: Any = None, workers: int | None = None) -> None:
         session_class = import_session()
