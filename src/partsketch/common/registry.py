@@ -59,7 +59,8 @@ class Registry(Generic[Known]):
             other = "partsketch" if entry.name in self._own else _package(added.get(entry.name))
             if other:
                 raise InputError(
-                    f"The packages {other} and {_package(entry)} both register the {self.what} {entry.name!r}: remove one."
+                    f"The packages {other} and {_package(entry)} both register the {self.what} {entry.name!r}: "
+                    "remove one."
                 )
             added[entry.name] = entry
         return added

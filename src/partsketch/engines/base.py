@@ -14,7 +14,7 @@ from partsketch.common.registry import Registry
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import ChunkedRows
 from partsketch.sources.cluster.chunks import cluster_of, refuse_collection
-from partsketch.summaries.tasks import SummaryRequest, Task, TaskResult
+from partsketch.summaries.tasks import PassRequest, Task, TaskResult
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Engine:
     cost: EngineCost = EngineCost()
 
     def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+        self, source: Source, request: PassRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Outcomes:
         """Yield what became of every task, in the order in which they end.
 

@@ -149,9 +149,19 @@ def dense_rows(matrix: FloatArray, targets: int = 0) -> DenseRows:
     )
 
 
-def sum_of(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the sketch of two disjoint sets of rows, S = [S₁ S₂], where each row acts by itself."""
-    return np.add(first, second, out=fresh(first.shape))
+class Merging:
+    """How matrices of disjoint sets of rows become one: by adding them, unless a subclass says otherwise."""
+
+    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Return the matrix of two disjoint sets of rows of the same stream from the matrices of each.
+
+        The sum is right for sketches in which each row acts by itself: S = [S₁ S₂].
+        """
+        return np.add(first, second, out=fresh(first.shape))
+
+    def moved(self, matrix: FloatArray, shift: FloatArray) -> FloatArray:
+        """Return the matrix of columns to which `shift` times the first one, a column of ones, was added."""
+        return np.asarray(matrix + matrix[:, :1] * shift)
 
 
 class Accumulator(ABC):
@@ -222,7 +232,7 @@ def usual_size(columns: int, per_column: int = 4) -> int:
     return max(per_column * columns, columns + 16)
 
 
-class Sketch(ABC):
+class Sketch(Merging, ABC):
     """A kind of compression: what it does to rows, and everything that others must know of it.
 
     Attributes
@@ -273,16 +283,8 @@ class Sketch(ABC):
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty accumulator for the rows of one stream."""
 
-    def prepare(self) -> None:  # noqa: B027 (most kinds have nothing to prepare)
+    def prepare(self) -> None:
         """Load compiled code now, so that a clock started afterwards measures the work alone."""
-
-    @abstractmethod
-    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Return the matrix of two disjoint sets of rows of the same stream from the matrices of each."""
-
-    def moved(self, matrix: FloatArray, shift: FloatArray) -> FloatArray:
-        """Return the matrix of columns to which `shift` times the first one, a column of ones, was added."""
-        return np.asarray(matrix + matrix[:, :1] * shift)
 
     def conclude(self, specification: SketchSpecification, matrix: FloatArray, row_count: int) -> FloatArray:
         """Return the sketch from the merged matrix of all `row_count` rows of a stream."""

@@ -9,12 +9,10 @@ from partsketch.sketches.base import (
     SEGMENT_ROWS,
     Accumulator,
     Columns,
-    FloatArray,
     Sketch,
     SketchSpecification,
     Stream,
     dense_rows,
-    sum_of,
     usual_size,
 )
 from partsketch.sketches.cost import SketchCost
@@ -42,10 +40,6 @@ class CountSketch(Sketch):
         accumulator = self.accumulator(SketchSpecification(self.kind, 2, 0), Stream(), Columns(1, 1, True))
         accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
         accumulator.add(np.zeros((3, 1)), np.zeros(1, dtype=np.int64))
-
-    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Add: S = [S₁ S₂] acts on disjoint rows."""
-        return sum_of(first, second)
 
     def default_size(self, columns: int) -> tuple[int, str]:
         """Return the size of the known bound, d(d + 1), where that is not too many."""

@@ -17,7 +17,6 @@ from partsketch.sketches.base import (
     SparseRows,
     Stream,
     dense_rows,
-    sum_of,
 )
 from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.kernels.products import (
@@ -157,7 +156,3 @@ class GaussianSketch(Sketch):
         accumulator = GaussianAccumulator(SketchSpecification(self.kind, 2, 0), 0, Columns(1, 1, True))
         accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
         accumulator.finish()
-
-    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Add: S = [S₁ S₂] acts on disjoint rows."""
-        return sum_of(first, second)

@@ -18,7 +18,6 @@ from partsketch.sketches.base import (
     SparseRows,
     Stream,
     dense_rows,
-    sum_of,
 )
 from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.kernels.scatter import (
@@ -126,7 +125,3 @@ class SparseSignSketch(Sketch):
         accumulator = self.accumulator(specification, Stream(), Columns(1, 1, True))
         accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
         accumulator.add(np.zeros((3, 1)), np.zeros(1, dtype=np.int64))
-
-    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Add: S = [S₁ S₂] acts on disjoint rows."""
-        return sum_of(first, second)

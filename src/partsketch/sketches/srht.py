@@ -27,7 +27,6 @@ from partsketch.sketches.base import (
     SparseRows,
     Stream,
     dense_rows,
-    sum_of,
 )
 from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.kernels.hadamard import add_dense, add_sparse, add_tile, fill_signs, flush_block
@@ -167,10 +166,6 @@ class HadamardSketch(Sketch):
         accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
         accumulator.add(np.zeros((3, 1)), np.ones(1, dtype=np.int64))
         accumulator.finish()
-
-    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Add: S = [S₁ S₂] acts on disjoint rows."""
-        return sum_of(first, second)
 
     def largest_size(self, row_count: int) -> int | None:
         """Return P: no more rows of the transform exist."""

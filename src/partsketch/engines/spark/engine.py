@@ -15,7 +15,7 @@ from partsketch.engines.progress import RowProgress
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import ChunkedRows, is_remote
 from partsketch.sources.cluster.remote import ChunkedColumns, holds_rows
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 #: Attempts at a task before a session started here gives it up; Spark's local mode makes a single one by default.
 _ATTEMPTS = 4
@@ -85,7 +85,7 @@ class SparkEngine(Engine):
         return frame_rows(data)
 
     def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+        self, source: Source, request: PassRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Outcomes:
         """Yield outcomes as jobs end; files are read by several jobs, a `DataFrame` is run through by one."""
         from partsketch.engines.spark.jobs import FileJobs, run_jobs
