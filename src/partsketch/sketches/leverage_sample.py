@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from partsketch.common.errors import InputError
+from partsketch.common.linalg.solve import RANK_TOLERANCE
 from partsketch.common.sketch_law import LEVERAGE_SAMPLE
 from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, SketchSpecification, Stream, usual_size
 from partsketch.sketches.cost import SketchCost
@@ -73,7 +74,7 @@ class LeverageSample(SampleSketch):
         assert specification.seed is not None
         _, singular, rotation = np.linalg.svd(features, full_matrices=False)
         # Directions that are zero up to rounding have no leverage.
-        rank = int(np.sum(singular > singular[0] * max(features.shape) * np.finfo(np.float64).eps)) if row_count else 0
+        rank = int(np.sum(singular > singular[0] * RANK_TOLERANCE)) if row_count else 0
         projection = rotation[:rank].T / singular[:rank]
         if rank > _DIRECTIONS:
             normals = np.empty((_DIRECTIONS, rank))
