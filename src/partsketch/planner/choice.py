@@ -215,7 +215,6 @@ def options_from(candidate: Candidate, options: FitOptions) -> FitOptions:
     )
 
 
-def free_memory() -> float | None:
+def free_memory() -> float:
     """Return the memory that plans may count on: most of what is free."""
-    free = available_memory()
-    return None if free is None else 0.9 * free
+    return 0.9 * available_memory()
