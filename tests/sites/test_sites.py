@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import partsketch as ps
 from partsketch import InputError, Summary
-from partsketch.sketches.base import all_sketches
+from partsketch.sketches.base import sketch_kinds
 from partsketch.summaries.provenance import Part, site_seed
 
 COLOURS = np.array(["blue", "green", "red"])
@@ -38,7 +38,7 @@ def same_model(first: ps.Model, second: ps.Model) -> None:
     assert str(first.summary()) == str(second.summary())
 
 
-RANDOM_KINDS = [sketch.kind for sketch in all_sketches() if sketch.is_random]
+RANDOM_KINDS = sketch_kinds()
 
 
 @pytest.mark.parametrize("kind", RANDOM_KINDS)

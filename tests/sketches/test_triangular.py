@@ -263,8 +263,8 @@ def test_sums_of_nearly_dependent_columns_are_merged_with_twice_the_digits() -> 
     ]
     exact = [[Fraction(float(value)) for value in row] for row in rows]
     for i, j in itertools.product(range(3), repeat=2):
-        found = sum(row[i] * row[j] for row in factor)
-        right = sum(row[i] * row[j] for row in exact)
+        found = sum((row[i] * row[j] for row in factor), Fraction(0))
+        right = sum((row[i] * row[j] for row in exact), Fraction(0))
         # A double has 16 digits, two have 32; some are lost where thousands are added to nothing.
         assert abs(found - right) <= abs(right) * Fraction(1, 10**27)
 

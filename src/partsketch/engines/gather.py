@@ -23,7 +23,7 @@ from partsketch.summaries.merge_tree import TreeFold
 from partsketch.summaries.partitions import UNKNOWN_END, Partitioning
 from partsketch.summaries.provenance import Part
 from partsketch.summaries.summary import Summary
-from partsketch.summaries.tasks import INTERCEPT, Piece, SummaryRequest, Task
+from partsketch.summaries.tasks import INTERCEPT, PassRequest, Piece, SummaryRequest, Task
 
 if TYPE_CHECKING:
     from partsketch.engines.checkpoint import Checkpoint
@@ -89,12 +89,12 @@ def make_tasks(
 class Collector:
     """Folds the results of tasks as they arrive."""
 
-    def __init__(self, request: SummaryRequest, tasks: Sequence[Task]) -> None:
+    def __init__(self, request: PassRequest, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
         self._bounds = request.partitioning.bounds
         self._segment_rows = request.segment_rows
         self._seen: TreeFold[bool] = TreeFold(lambda first, second: True)
-        self.fold = PieceFold(request.specification.kind, self._seen.covers)
+        self.fold = PieceFold(request.merging, self._seen.covers)
         self.missing = set(range(len(tasks)))
         self.failed: dict[int, Exception] = {}
         self.dropped = self.rows_seen = 0

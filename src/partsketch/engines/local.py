@@ -16,7 +16,7 @@ from partsketch.engines.bundles import Bundle, run_bundle, shrinking_bundles
 from partsketch.engines.progress import RowProgress
 from partsketch.sources.base import Source
 from partsketch.summaries.summarise import summarise_rows
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 
 def usable_cores() -> int:
@@ -56,7 +56,7 @@ class LocalEngine(Engine):
         self._block_rows = block_rows
 
     def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+        self, source: Source, request: PassRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Outcomes:
         """Yield outcomes as tasks end; tasks are begun in their order."""
         if not tasks:
@@ -78,7 +78,7 @@ class LocalEngine(Engine):
 
         def done(number: int) -> Bundle:
             return run_bundle(
-                request.specification.kind,
+                request.merging,
                 [(index, tasks[index]) for index in bundles[number]],
                 lambda task: summarise_rows(source, request, task, self._block_rows, after_block),
             )

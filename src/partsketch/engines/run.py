@@ -9,13 +9,13 @@ from dataclasses import replace
 from partsketch.engines.base import Engine, TaskOutcome
 from partsketch.engines.tolerance import Tolerance
 from partsketch.sources.base import Source
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 
 def run_tasks(
     engine: Engine,
     source: Source,
-    request: SummaryRequest,
+    request: PassRequest,
     tasks: Sequence[Task],
     wanted: Sequence[int],
     tolerance: Tolerance,

@@ -226,7 +226,7 @@ def _checkpoint(
     if not source.replayable:
         raise InputError(f"A checkpoint needs data that can be read again, not a {source.description}: use a file.")
     identity = fit_identity(source, request, options)
-    return open_checkpoint(Path(options.checkpoint), identity, options.seed, request.specification.kind)
+    return open_checkpoint(Path(options.checkpoint), identity, options.seed, request.merging)
 
 
 def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:

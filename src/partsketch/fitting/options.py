@@ -16,7 +16,7 @@ from partsketch.engines.tolerance import Tolerance
 from partsketch.fitting.keywords import AUTO, FitKeywords, choices_of
 from partsketch.fitting.limits import Limits, limits_from
 from partsketch.model.methods import METHODS
-from partsketch.sketches.base import all_sketches
+from partsketch.sketches.base import get_sketch, sparsity_refused
 
 #: Values of partition_by that do not name a column.
 RESERVED_PARTITIONS = ("order", "shuffle", "file")
@@ -67,16 +67,17 @@ class FitOptions:
             raise InputError(f"n_partitions is {self.n_partitions!r}: give a whole number, at least 1.")
         if not isinstance(self.partition_by, str) or not self.partition_by:
             raise InputError("partition_by is 'order', 'shuffle', 'file' or the name of a column.")
-        kinds = [sketch.kind for sketch in all_sketches() if sketch.is_random]
-        if self.sketch not in kinds:
-            raise InputError(f"sketch is {self.sketch!r}: choose {_listed(kinds)}.")
+        sketch = get_sketch(self.sketch, exact=False)
         if self.sketch_size is not None and (not _is_count(self.sketch_size) or self.sketch_size < 1):
             raise InputError(f"sketch_size is {self.sketch_size!r}: give a whole number, or None to have one chosen.")
         if self.sparsity is not None:
-            if self.sketch != "sparse_sign":
-                raise InputError(f"sparsity={self.sparsity!r} goes with sketch='sparse_sign', not {self.sketch!r}.")
+            if sketch.default_sparsity is None:
+                raise sparsity_refused(self.sparsity, self.sketch)
             if not _is_count(self.sparsity) or self.sparsity < 1:
-                raise InputError(f"sparsity is {self.sparsity!r}: give a whole number, at least 1, or None for 8.")
+                raise InputError(
+                    f"sparsity is {self.sparsity!r}: give a whole number, at least 1, or None for "
+                    f"{sketch.default_sparsity}."
+                )
         if self.averaging != "equal" and self.method not in ("average", "partition"):
             raise InputError(f"averaging={self.averaging!r} goes with the methods 'average' and 'partition' only.")
         if not isinstance(self.alpha, numbers.Real) or not 0 <= self.alpha < float("inf"):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.model.moments import FitMoments
+from partsketch.sketches.base import get_sketch, law_of_kind
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
 from partsketch.theory.certificate import CertificateEstimate
@@ -20,23 +21,22 @@ from partsketch.theory.whole import certify_whole
 
 FloatArray = NDArray[np.float64]
 
-#: Kinds that keep single rows.
-SAMPLES = ("row_sample", "leverage_sample")
-
 
 def estimate_whole(summaries: Sequence[Summary], moments: FitMoments) -> CertificateEstimate:
     """Return what an average of fits to sketches of all rows loses."""
     first = summaries[0]
-    if first.kind in SAMPLES:
+    law = law_of_kind(first.kind)
+    if law.keeps_rows:
         return certify_row_samples(row_samples(summaries, moments), first.row_count)
-    return certify_whole(moments.sketches, first.row_count, first.kind)
+    return certify_whole(moments.sketches, first.row_count, law)
 
 
 def estimate_stack(summaries: Sequence[Summary], moments: FitMoments) -> CertificateEstimate:
     """Return what one fit to the stacked sketches of all partitions loses."""
     counts = [summary.row_count for summary in summaries]
-    fit = stacked_fit(moments.sketches, counts, summaries[0].kind)
-    if summaries[0].kind not in SAMPLES:
+    law = law_of_kind(summaries[0].kind)
+    fit = stacked_fit(moments.sketches, counts, law)
+    if not law.keeps_rows:
         return certify_stacked(fit)
     samples = row_samples(summaries, moments)
     groups = [np.full(len(sample.rows), float(number)) for number, sample in enumerate(samples)]
@@ -48,7 +48,7 @@ def estimate_stack(summaries: Sequence[Summary], moments: FitMoments) -> Certifi
 
 def require_even_samples(summaries: Sequence[Summary], moments: FitMoments) -> None:
     """Refuse samples of partitions in which a single row decides a direction; other sketches pass."""
-    if summaries[0].kind in SAMPLES:
+    if law_of_kind(summaries[0].kind).keeps_rows:
         for sample in row_samples(summaries, moments):
             require_even_leverage(sample)
 
@@ -58,7 +58,7 @@ def heterogeneity_of(summaries: Sequence[Summary], moments: FitMoments) -> Heter
     if len(summaries) < 2:
         return None
     try:
-        return sketch_heterogeneity(moments.estimated, summaries[0].kind)
+        return sketch_heterogeneity(moments.estimated)
     except InputError as error:
         return Heterogeneity.unavailable(str(error).rstrip("."))
 
@@ -73,14 +73,8 @@ def row_samples(summaries: Sequence[Summary], moments: FitMoments) -> list[RowSa
 
 def _inclusions(summary: Summary) -> FloatArray:
     """Return the chance of each sampled row to be in the sample."""
-    size = len(summary.matrix)
-    if summary.kind == "row_sample" or size >= summary.row_count:
-        return np.full(size, min(1.0, size / summary.row_count))
-    # A sampled row is divided by the root of its chance, and a column of ones shows by what.
-    if INTERCEPT not in summary.columns or abs(summary.weight_sum - summary.row_count) > 1e-9 * summary.row_count:
-        raise InputError(
-            "a leverage_sample shows the chances of its rows by a column of ones and equal weights only: fit an "
-            "intercept, without weights, or use sketch='gaussian' or 'srht'."
-        )
-    ones = summary.matrix[:, summary.columns.index(INTERCEPT)]
-    return np.asarray(np.minimum(1.0, 1.0 / ones**2))
+    # Sums of weights are rounded; weights that are not all one differ from the count by far more.
+    weighted = abs(summary.weight_sum - summary.row_count) > 1e-9 * summary.row_count
+    with_ones = INTERCEPT in summary.columns and not weighted
+    ones = summary.matrix[:, summary.columns.index(INTERCEPT)] if with_ones else None
+    return get_sketch(summary.kind).chances(len(summary.matrix), summary.row_count, ones)

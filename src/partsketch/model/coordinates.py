@@ -21,6 +21,10 @@ FloatArray = NDArray[np.float64]
 #: Targets of other sizes than these are measured in units of their spread; all others as they are.
 _SMALLEST, _LARGEST = 1e-60, 1e60
 
+#: Part of a column's sum of squares that centring leaves of a constant: the square of its rounding, with room. It
+#: decides a unit, and nothing of rank.
+_CONSTANT = 1e-24
+
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
@@ -112,7 +116,7 @@ def _units(matrices: Sequence[FloatArray], weight: float, free: int) -> FloatArr
         around = scaled - ones[:, None] * ((ones @ scaled) / max(squares[0], 1e-300))
         left = np.einsum("ij,ij->j", around, around)
         # What a constant column leaves is rounding.
-        squares = np.where(left > 1e-24 * squares, left, squares)
+        squares = np.where(left > _CONSTANT * squares, left, squares)
         count = squares[0] * 4.0 ** float(exponents[0])
     with np.errstate(all="ignore"):
         spread = 0.5 * np.log2(squares / max(count, 1e-300))

@@ -14,6 +14,7 @@ from partsketch.common.linalg.solve import solve_least_squares
 from partsketch.model.combine import Combination, Regression
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
+from partsketch.sketches.base import law_of_kind
 from partsketch.summaries.summary import Summary
 from partsketch.theory.covariance import (
     CoefficientCovariance,
@@ -231,10 +232,10 @@ def _covariance(
     if method == "partition":
         estimated = regression.averaging == "inverse_variance" and len(weights) > 1
         return partition_covariance(moments.estimated, sketch_weights(moments.estimated) if estimated else weights)
-    counts = [summary.row_count for summary in summaries]
+    counts, law = [summary.row_count for summary in summaries], law_of_kind(summaries[0].kind)
     if method == "whole":
-        return whole_covariance(moments.sketches, counts[0], summaries[0].kind)
-    return stacked_covariance(stacked_fit(moments.sketches, counts, summaries[0].kind), features)
+        return whole_covariance(moments.sketches, counts[0], law)
+    return stacked_covariance(stacked_fit(moments.sketches, counts, law), features)
 
 
 def _known_r_squared(combination: Combination, number: int) -> float | None:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.sketches.base import law_of_kind
 from partsketch.summaries.summary import Summary
 from partsketch.theory.moments import PartitionMoments
 from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
@@ -31,7 +32,7 @@ def moments_of_sketches(
     return sketch_moments(
         [summary.select(columns) for summary in summaries],
         [summary.row_count for summary in summaries],
-        sketch=summaries[0].kind,
+        sketch=law_of_kind(summaries[0].kind),
         free_columns=free_columns,
     )
 

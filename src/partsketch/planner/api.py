@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from partsketch.common.errors import InputError
 from partsketch.common.signatures import divided, passes_on
+from partsketch.engines.base import engine_class
 from partsketch.fitting.data_request import DataKeywords, DataRequest
 from partsketch.fitting.keywords import FitKeywords
 from partsketch.fitting.limits import Limits
@@ -15,7 +16,6 @@ from partsketch.fitting.options import FitOptions
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.calibration import calibration as calibrated
 from partsketch.planner.choice import free_memory, make_plan
-from partsketch.planner.costs import ENGINE_COSTS
 from partsketch.planner.plan import Plan
 from partsketch.planner.survey import Survey, look, survey_of_sizes
 from partsketch.theory.arguments import require_count
@@ -50,8 +50,8 @@ class PlanOptions:
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
-        if self.engine_name not in ENGINE_COSTS:
-            raise InputError(f"engine is {self.engine!r}: plans are made for {', '.join(ENGINE_COSTS)}.")
+        # Refuses names that no engine has.
+        engine_class(self.engine)
         if self.n_partitions is not None:
             require_count("n_partitions", self.n_partitions)
         if self.delta is not None and not 0 < self.delta < 1:
@@ -60,7 +60,7 @@ class PlanOptions:
     @property
     def engine_name(self) -> str:
         """The engine without its address."""
-        return self.engine.split(":", 1)[0]
+        return engine_class(self.engine).name
 
 
 @passes_on(PlanKeywords, DataRequest, PlanOptions)
@@ -92,7 +92,7 @@ def plan(
     fit_intercept
         Whether the model has an intercept.
     engine
-        "local", "dask", "ray" or "spark".
+        "local", "dask", "ray", "spark", or the name of an engine of another package.
     delta
         Ask for the sketch size from which the bound B'_θ holds with probability 1 − δ.
     recalibrate

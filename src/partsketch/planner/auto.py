@@ -62,7 +62,7 @@ def _check_memory_of_exact(source: Source, options: FitOptions, engine: str) -> 
     survey, free = look_as_needed(source, options, Limits()), free_memory()
     needed = exact_candidate(survey, engine).peak_bytes
     # Sparse rows may be fitted without a factor.
-    if free is not None and needed > free and not is_sparse(source):
+    if needed > free and not is_sparse(source):
         raise InputError(
             f"Exact least squares of {survey.columns:,} columns takes about {bytes_text(needed)} of memory, and "
             f"{bytes_text(free)} are free: choose fewer features (--features) or use a machine with more memory; "

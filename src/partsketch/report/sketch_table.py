@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from partsketch.sites.combine import describe
+from partsketch.sketches.base import get_sketch
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
 from partsketch.theory.information import InformationBound, sketch_information_bound
@@ -17,12 +18,9 @@ _NOT_PRIVATE = "This is not differential privacy: see docs/sites.md for what a s
 def information_bound(summary: Summary) -> InformationBound | None:
     """Return the bound for a private Gaussian sketch; others come with the means to draw their random numbers again."""
     known = int(INTERCEPT in summary.columns)
-    if (
-        not summary.about.private
-        or summary.kind != "gaussian"
-        or len(summary.columns) <= known
-        or not summary.row_count
-    ):
+    law = get_sketch(summary.kind).law
+    gaussian = law is not None and law.is_exact
+    if not summary.about.private or not gaussian or len(summary.columns) <= known or not summary.row_count:
         return None
     return sketch_information_bound(summary.matrix, summary.row_count, known)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
+from partsketch.common.linalg.solve import RANK_TOLERANCE
 from partsketch.fitting.fit import Fit
 from partsketch.fitting.options import FitOptions
 from partsketch.model.build import Circumstances, build_model
@@ -237,7 +238,7 @@ def _constant_targets(summaries: Sequence[Summary], regression: Regression) -> l
         rest = np.linalg.norm(values - level * ones)
         level += float(centre[place])
         # Both columns were summed in the same order: what is left of a constant is rounding.
-        if rest <= 1e-13 * np.linalg.norm(ones) * abs(level):
+        if rest <= RANK_TOLERANCE * np.linalg.norm(ones) * abs(level):
             sentences.append(f"Target {target!r} is constant ({level:g} in every row): there is nothing to explain.")
     return sentences
 

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.common.memory import fresh
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -83,11 +81,6 @@ def dense_rows(matrix: FloatArray, targets: int = 0) -> DenseRows:
         np.ascontiguousarray(matrix[:, features:], dtype=np.float64),
         np.empty(0),
     )
-
-
-def sum_of(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the sketch of two disjoint sets of rows, S = [S₁ S₂], where each row acts by itself."""
-    return np.add(first, second, out=fresh(first.shape))
 
 
 class Accumulator(ABC):

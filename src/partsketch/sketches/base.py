@@ -8,15 +8,17 @@ specification, the stream and the numbered rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 
 import numpy as np
 
 from partsketch.common.errors import InputError
+from partsketch.common.memory import fresh
+from partsketch.common.registry import Registry
+from partsketch.common.sketch_law import SketchLaw
 from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, Stream
+from partsketch.sketches.cost import SketchCost
 
 #: Rows of a segment: enough to amortise a merge, few enough to share one partition among threads.
 SEGMENT_ROWS = 65536
@@ -62,7 +64,7 @@ class SketchSpecification:
             raise InputError(f"A {self.kind} summary is exact: it takes neither a size nor a seed.")
         if sketch.default_sparsity is None:
             if self.sparsity is not None:
-                raise InputError(f"sparsity={self.sparsity} goes with sketch='sparse_sign', not with {self.kind!r}.")
+                raise sparsity_refused(self.sparsity, self.kind)
         elif self.sparsity is None:
             assert self.size is not None
             object.__setattr__(self, "sparsity", min(sketch.default_sparsity, self.size))
@@ -73,18 +75,39 @@ class SketchSpecification:
             )
 
 
+class Merging:
+    """How matrices of disjoint sets of rows become one: by adding them, unless a subclass says otherwise."""
+
+    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Return the matrix of two disjoint sets of rows of the same stream from the matrices of each.
+
+        The sum is right for sketches in which each row acts by itself: S = [S₁ S₂].
+        """
+        return np.add(first, second, out=fresh(first.shape))
+
+    def moved(self, matrix: FloatArray, shift: FloatArray) -> FloatArray:
+        """Return the matrix of columns to which `shift` times the first one, a column of ones, was added."""
+        return np.asarray(matrix + matrix[:, :1] * shift)
+
+
 def usual_size(columns: int, per_column: int = 4) -> int:
     """Return the rows of a sketch that nobody asked for: four per column to estimate, and never only a few more."""
     return max(per_column * columns, columns + 16)
 
 
-class Sketch(ABC):
-    """A kind of compression.
+class Sketch(Merging, ABC):
+    """A kind of compression: what it does to rows, and everything that others must know of it.
 
     Attributes
     ----------
     kind
-        The name users give.
+        The name users give; random numbers of its own are those of this name.
+    law
+        What is known of its error; None when nothing is: then fits have no certificate, and say so.
+    cost
+        What it costs, for the planner.
+    keeps_rows
+        Whether rows of the data themselves are in the sketch.
     is_random
         Whether it has a size and a seed; False for the exact factor.
     can_be_private
@@ -106,7 +129,10 @@ class Sketch(ABC):
     """
 
     kind: str
-    is_random: bool
+    is_random: bool = True
+    law: SketchLaw | None = None
+    cost: SketchCost = SketchCost()
+    keeps_rows: bool = False
     row_tiles_from: int = 32
     wants_rows: bool = False
     centres_itself: bool = False
@@ -120,16 +146,8 @@ class Sketch(ABC):
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty accumulator for the rows of one stream."""
 
-    def prepare(self) -> None:  # noqa: B027 (most kinds have nothing to prepare)
+    def prepare(self) -> None:
         """Load compiled code now, so that a clock started afterwards measures the work alone."""
-
-    @abstractmethod
-    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Return the matrix of two disjoint sets of rows of the same stream from the matrices of each."""
-
-    def moved(self, matrix: FloatArray, shift: FloatArray) -> FloatArray:
-        """Return the matrix of columns to which `shift` times the first one, a column of ones, was added."""
-        return np.asarray(matrix + matrix[:, :1] * shift)
 
     def conclude(self, specification: SketchSpecification, matrix: FloatArray, row_count: int) -> FloatArray:
         """Return the sketch from the merged matrix of all `row_count` rows of a stream."""
@@ -165,31 +183,59 @@ class Sketch(ABC):
         """Return what the first pass found, from the feature columns of its sketch of `row_count` rows."""
         raise NotImplementedError
 
+    def chances(self, size: int, row_count: int, ones: FloatArray | None) -> FloatArray:
+        """Return the chance of each sampled row to be in the sample, for kinds that keep rows.
 
-def get_sketch(kind: str) -> Sketch:
-    """Return the sketch of this name."""
-    sketches = {sketch.kind: sketch for sketch in all_sketches()}
-    if kind not in sketches:
-        known = ", ".join(repr(name) for name in sketches)
-        raise InputError(f"sketch is {kind!r}: choose one of {known}.")
-    return sketches[kind]
+        `ones` is what became of a column of ones; None without one, or when rows have weights.
+        """
+        raise NotImplementedError
 
 
-#: Where every kind of sketch is defined. A new one is a file of its own and a line here.
-SKETCHES = (
-    "partsketch.sketches.gaussian:GaussianSketch",
-    "partsketch.sketches.srht:HadamardSketch",
-    "partsketch.sketches.sparse_sign:SparseSignSketch",
-    "partsketch.sketches.count_sketch:CountSketch",
-    "partsketch.sketches.row_sample:RowSample",
-    "partsketch.sketches.leverage_sample:LeverageSample",
-    "partsketch.sketches.triangular:TriangularSketch",
+#: Where our own kinds of sketch are; other packages add theirs by an entry point of the group "partsketch.sketches".
+SKETCHES: Registry[Sketch] = Registry(
+    "sketch",
+    {
+        "gaussian": "partsketch.sketches.gaussian:GaussianSketch",
+        "srht": "partsketch.sketches.srht:HadamardSketch",
+        "sparse_sign": "partsketch.sketches.sparse_sign:SparseSignSketch",
+        "count_sketch": "partsketch.sketches.count_sketch:CountSketch",
+        "row_sample": "partsketch.sketches.row_sample:RowSample",
+        "leverage_sample": "partsketch.sketches.leverage_sample:LeverageSample",
+        "triangular": "partsketch.sketches.triangular:TriangularSketch",
+    },
+    named_by="kind",
 )
 
 
 # Asked for every segment of every partition.
 @cache
-def all_sketches() -> Sequence[Sketch]:
-    """Return every kind of sketch."""
-    places = [place.split(":") for place in SKETCHES]
-    return tuple(getattr(import_module(module), name)() for module, name in places)
+def get_sketch(kind: str, exact: bool = True) -> Sketch:
+    """Return the sketch of this name; `exact` says whether the exact summary will do."""
+    found = SKETCHES.get(kind, Sketch)  # type: ignore[type-abstract]
+    if found is None or not (exact or found.is_random):
+        raise InputError(f"sketch is {kind!r}: choose one of {', '.join(map(repr, sketch_kinds(exact)))}.")
+    return found()
+
+
+def is_kind(kind: str) -> bool:
+    """Tell whether there is a sketch of this name here."""
+    return SKETCHES.get(kind, Sketch) is not None  # type: ignore[type-abstract]
+
+
+def sketch_kinds(exact: bool = False) -> list[str]:
+    """Return the names of all random kinds, and of the exact summary if asked."""
+    return [kind for kind in SKETCHES.names if exact or get_sketch(kind).is_random]
+
+
+def law_of_kind(kind: str) -> SketchLaw:
+    """Return what is known of the error of a kind of sketch; refuse where nothing is."""
+    law = get_sketch(kind).law
+    if law is None:
+        raise InputError(f"nothing is known of the error that {kind!r} sketches make")
+    return law
+
+
+def sparsity_refused(sparsity: object, kind: str) -> InputError:
+    """Return the error for a kind of sketch whose sparsity is not a choice."""
+    open_kinds = " or ".join(repr(name) for name in sketch_kinds() if get_sketch(name).default_sparsity is not None)
+    return InputError(f"sparsity={sparsity} goes with sketch={open_kinds}, not with {kind!r}.")

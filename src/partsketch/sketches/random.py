@@ -17,6 +17,7 @@ Philox: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2
 from __future__ import annotations
 
 import zlib
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,6 +194,8 @@ def _purpose_number(purpose: str) -> int:
     return 2**31 | zlib.crc32(purpose.encode())
 
 
+# Asked for every segment.
+@lru_cache(maxsize=256)
 def derive_key(seed: int, purpose: str) -> tuple[np.uint64, np.uint64]:
     """Return the two key words for a seed (0 ≤ seed < 2⁶⁴) and a purpose.
 

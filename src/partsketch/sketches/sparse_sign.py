@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from partsketch.common.linalg.lanes import LANES
 from partsketch.common.memory import fresh
+from partsketch.common.sketch_law import LIKE_GAUSSIAN
 from partsketch.sketches.accumulator import (
     Accumulator,
     Columns,
@@ -17,9 +16,9 @@ from partsketch.sketches.accumulator import (
     SparseRows,
     Stream,
     dense_rows,
-    sum_of,
 )
 from partsketch.sketches.base import Sketch, SketchSpecification
+from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.kernels.scatter import (
     scatter_dense,
     scatter_dense_once,
@@ -32,15 +31,10 @@ from partsketch.sketches.random import derive_key
 DEFAULT_SPARSITY = 8
 
 
-@cache
-def _key(seed: int, purpose: str) -> tuple[np.uint64, np.uint64]:
-    return derive_key(seed, purpose)
-
-
 def random_numbers(specification: SketchSpecification, stream: int) -> tuple[np.uint64, np.uint64, np.uint64]:
     """Return key and stream of the random numbers of a sketch."""
     assert specification.seed is not None
-    return (*_key(specification.seed, specification.kind), np.uint64(stream))
+    return (*derive_key(specification.seed, specification.kind), np.uint64(stream))
 
 
 class ScatterAccumulator(Accumulator):
@@ -115,7 +109,8 @@ class SparseSignSketch(Sketch):
     """S with s entries ±1/√s in every column, at distinct rows; all a function of seed, stream and row number."""
 
     kind = "sparse_sign"
-    is_random = True
+    law = LIKE_GAUSSIAN
+    cost = SketchCost(lambda m, q, p: 2 * DEFAULT_SPARSITY * q)
     default_sparsity = DEFAULT_SPARSITY
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
@@ -129,7 +124,3 @@ class SparseSignSketch(Sketch):
         accumulator = self.accumulator(specification, Stream(), Columns(1, 1, True))
         accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
         accumulator.add(np.zeros((3, 1)), np.zeros(1, dtype=np.int64))
-
-    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Add: S = [S₁ S₂] acts on disjoint rows."""
-        return sum_of(first, second)

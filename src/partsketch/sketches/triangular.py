@@ -26,6 +26,7 @@ from partsketch.common.linalg.column_kernels import STRIP_ROWS, column_addresses
 from partsketch.sketches.accumulator import Accumulator, Columns, DenseRows, FloatArray, IntArray, Stream, dense_rows
 from partsketch.sketches.base import Sketch, SketchSpecification
 from partsketch.sketches.centre import middle
+from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.gram import Products, inflation, power_of_two
 from partsketch.sketches.kernels.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
 
@@ -251,6 +252,7 @@ class TriangularSketch(Sketch):
 
     kind = "triangular"
     is_random = False
+    cost = SketchCost(lambda m, q, p: q * (q + 1))
     # The kernel for few columns wants columns.
     row_tiles_from = WIDEST_KERNEL + 1
     # It takes off values only where they matter, and knows them itself.

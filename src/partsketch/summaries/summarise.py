@@ -17,12 +17,12 @@ from partsketch.common.errors import InputError
 from partsketch.sources.base import Block, Source
 from partsketch.summaries.feeder import TOO_LARGE, NotFiniteError
 from partsketch.summaries.merge import merge_in_order
-from partsketch.summaries.tasks import Feeder, Piece, SummaryRequest, Task, TaskResult
+from partsketch.summaries.tasks import Feeder, PassRequest, Piece, Task, TaskResult
 
 
 def summarise_rows(
     source: Source,
-    request: SummaryRequest,
+    request: PassRequest,
     task: Task,
     block_rows: int,
     after_block: Callable[[int], None] = lambda rows: None,
@@ -36,7 +36,7 @@ def summarise_rows(
     # Sketches notice values that are not finite in their products, so the source need not look for them as well.
     try:
         blocks = tally.count(source.leaving_finiteness().read(task.start, task.stop, block_rows))
-        pieces = merge_in_order(request.specification.kind, walk(source, request, blocks))
+        pieces = merge_in_order(request.merging, walk(source, request, blocks))
     except NotFiniteError as error:
         # The source itself knows best where a value came from; and rows of scattered partitions meet the check out of
         # order, while the message should name the first of them all.
@@ -74,7 +74,7 @@ class _Tally:
             self.after_block(len(block) + block.dropped)
 
 
-def _contiguous(source: Source, request: SummaryRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
+def _contiguous(source: Source, request: PassRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
     bounds = request.partitioning.bounds
     assert bounds is not None
     feeder: Feeder | None = None
@@ -100,7 +100,7 @@ def _contiguous(source: Source, request: SummaryRequest, blocks: Iterator[Block]
         yield feeder.finish()
 
 
-def _scattered(source: Source, request: SummaryRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
+def _scattered(source: Source, request: PassRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
     feeders: dict[int, Feeder] = {}
     current = -1
     for block in blocks:

@@ -74,15 +74,13 @@ class _Gain:
     below: float
 
 
-def sketch_heterogeneity(moments: SketchMoments, sketch: str = "gaussian") -> Heterogeneity:
+def sketch_heterogeneity(moments: SketchMoments) -> Heterogeneity:
     """Test whether partitions share their coefficients, from one sketch of each (Extension of Claim 4.5).
 
     Parameters
     ----------
     moments : SketchMoments
-        From `sketch_moments`; any rank.
-    sketch : str
-        Kind of sketch. Samples of rows keep the noise of single rows, and are not tested.
+        From `sketch_moments`; any rank. Samples of rows keep the noise of single rows, and are not tested.
 
     Returns
     -------
@@ -91,7 +89,7 @@ def sketch_heterogeneity(moments: SketchMoments, sketch: str = "gaussian") -> He
     """
     if len(moments.sketches) < 2:
         return Heterogeneity.unavailable("there is one partition only")
-    if sketch in ("row_sample", "leverage_sample"):
+    if moments.law.keeps_rows:
         return Heterogeneity.unavailable("samples of rows keep the noise of single rows, whose law is not known")
     of_rows = (moments.sizes - moments.ranks - 1) / (moments.row_counts - moments.ranks)
     allowance = _VARIABLE_NOISE * of_rows

@@ -50,8 +50,8 @@ def certify_partition(moments: SketchMoments, weights: ArrayLike | SketchWeights
     excess = scalars.length + float(np.sum(2 * scalars.both - scalars.error + scalars.own))
     terms = scalars.fit + scalars.own
     kind, reason = "estimated", _REASON
-    if not moments.exact_law:
-        kind, reason = "approximate", "the exact formulas are for Gaussian sketches"
+    if not moments.law.is_exact:
+        kind, reason = "approximate", moments.law.reason
     elif chosen.estimated:
         kind, reason = "approximate", "weights were made from the same sketches, which is allowed for approximately"
     confidence, relative_confidence, deviation = excess_distributions(scalars, minimal_loss)

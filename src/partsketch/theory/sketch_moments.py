@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partsketch.common.errors import InputError
-from partsketch.theory.approximations import noise_factor, rotation_rows
+from partsketch.common.sketch_law import SketchLaw
+from partsketch.theory.approximations import law_of, noise_factor, rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size
 from partsketch.theory.moments import PartitionMoments, require_full_rank
 
@@ -44,8 +45,8 @@ class SketchMoments:
         Unbiased estimates of `tr(G G_i⁺)`.
     noise_variance : float
         `Σ ℓ̂_i/(n − Σ r_i)`, an estimate of σ².
-    exact_law : bool
-        Whether the sketches are Gaussian, so that the statements above are exact.
+    law : SketchLaw
+        Of the sketches; for Gaussian ones the statements above are exact.
     """
 
     sketches: list[PartitionMoments]
@@ -59,7 +60,7 @@ class SketchMoments:
     sampling: FloatArray
     traces: FloatArray
     noise_variance: float
-    exact_law: bool
+    law: SketchLaw
 
     @property
     def coefficients(self) -> FloatArray:
@@ -101,7 +102,7 @@ def sketch_moments(
     row_counts: Sequence[int],
     feature_columns: Sequence[int] | None = None,
     target_column: int = -1,
-    sketch: str = "gaussian",
+    sketch: str | SketchLaw = "gaussian",
     free_columns: int = 0,
 ) -> SketchMoments:
     """Estimate moments of all partitions from one independent sketch of each (Extension of Claim 4.5).
@@ -116,7 +117,7 @@ def sketch_moments(
         Positions of the features; all but the target by default.
     target_column : int
         Position of the target.
-    sketch : str
+    sketch : str or SketchLaw
         Kind of sketch, as in `rotation_rows`; exact for "gaussian", approximate otherwise.
     free_columns : int
         How many leading columns do not count in the norm of solutions of singular partitions.
@@ -166,7 +167,7 @@ def sketch_moments(
         sampling=np.maximum(sampling, 0.0),
         traces=_traces(parts, inverse_roots, ranks),
         noise_variance=float(losses.sum() / (counts.sum() - ranks.sum())),
-        exact_law=sketch == "gaussian",
+        law=law_of(sketch),
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from partsketch.common.errors import InputError
+from partsketch.common.sketch_law import SketchLaw
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size
 from partsketch.theory.moments import PartitionMoments, moments_of
@@ -85,7 +86,7 @@ class StackedFit:
 
 
 def stacked_fit(
-    sketches: Sequence[PartitionMoments], row_counts: Sequence[int], sketch: str = "gaussian"
+    sketches: Sequence[PartitionMoments], row_counts: Sequence[int], sketch: str | SketchLaw = "gaussian"
 ) -> StackedFit:
     """Solve `min Σ ‖S_i (X_i a − y_i)‖²` and estimate what its error needs (Extension of Theorem 3.1).
 
@@ -95,7 +96,7 @@ def stacked_fit(
         From `read_sketch`; single sketches may have fewer rows than columns, only Σm_i > r + 1 is needed.
     row_counts : sequence of int
         Rows p_i behind each sketch.
-    sketch : str
+    sketch : str or SketchLaw
         Kind of sketch, as in `rotation_rows`.
 
     Returns

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from partsketch.common.errors import InputError
-from partsketch.engines.base import Engine, Outcomes
+from partsketch.engines.base import Engine, EngineCost, Outcomes
 from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import ChunkedRows
 from partsketch.sources.cluster.remote import ChunkedArrays
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 #: Seconds to wait for a scheduler that was given by its address.
 CONNECT_SECONDS = 10
@@ -37,6 +37,7 @@ class DaskEngine(Engine):
     """
 
     name = "dask"
+    cost = EngineCost(0.005, 1e8)
 
     def __init__(self, where: Any = None, workers: int | None = None) -> None:
         try:
@@ -85,7 +86,7 @@ class DaskEngine(Engine):
             self._client = Client(self._cluster, set_as_default=False)
 
     def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+        self, source: Source, request: PassRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Outcomes:
         """Yield outcomes as bundles of tasks end on the cluster, merged there."""
         from partsketch.engines.dask.flight import Flight

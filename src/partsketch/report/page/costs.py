@@ -10,7 +10,7 @@ from partsketch.planner.calibration import Calibration
 from partsketch.planner.costs import flops, seconds, sent_bytes, summary_bytes
 from partsketch.planner.work import Work
 from partsketch.report.page.entry import Entry
-from partsketch.sketches.base import usual_size
+from partsketch.sketches.base import is_kind, usual_size
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ def method_costs(entry: Entry, speeds: Calibration) -> list[MethodCost]:
     costs = []
     for name in METHODS:
         work = _work(entry, name, speeds)
+        # The package that a kind of sketch came from need not be on this machine.
+        known = is_kind(work.sketch)
         measured = entry.seconds if name == model.method else entry.exact_seconds if name == "exact" else None
         costs.append(
             MethodCost(
@@ -56,8 +58,8 @@ def method_costs(entry: Entry, speeds: Calibration) -> list[MethodCost]:
                 estimator_bytes=sent_bytes(work),
                 summary_bytes=summary_bytes(work),
                 bytes_in_all=summary_bytes(work) * (1 if name == "exact" else work.partitions),
-                operations=_known(flops(work)),
-                predicted=_known(seconds(work, speeds)),
+                operations=_known(flops(work)) if known else None,
+                predicted=_known(seconds(work, speeds)) if known else None,
                 measured=measured,
                 is_this_fit=name == model.method,
             )

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeGuard
 
 from partsketch.sources.base import FilePart, Source
 from partsketch.sources.cluster.chunks import Chunks, T, cluster_of, refuse_collection
-from partsketch.sources.files.parquet import check_same_kinds
+from partsketch.sources.files.file_rows import check_same_kinds
 from partsketch.sources.files.paths import check_same_columns
 from partsketch.sources.storage import Column, RawBlock, Rows, StorageCapabilities
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from partsketch.common.errors import InputError
@@ -29,7 +30,7 @@ def table_rows(data: Any) -> Rows:
         if "polars" in modules:
             return TableRows(pa.table(data))
         if modules & {"duckdb", "_duckdb"}:
-            return StreamRows(_Reopened(data), _open_stream(data).schema)
+            return StreamRows(Reopened(partial(_open_stream, data), "DuckDB relation"), _open_stream(data).schema)
         reader = data if isinstance(data, pa.RecordBatchReader) else _open_stream(data)
     except (pa.ArrowException, TypeError, ValueError) as error:
         if isinstance(error, InputError):
@@ -120,22 +121,19 @@ class _Once:
 
 
 @dataclass(frozen=True)
-class _Reopened:
+class Reopened:
     """A query that gives a new stream whenever it is asked."""
 
-    relation: Any
+    open: Callable[[], Any]
+    description: str
     replayable: bool = True
-    description: str = "DuckDB relation"
-
-    def open(self) -> Any:
-        return _open_stream(self.relation)
 
 
 @dataclass(frozen=True)
 class StreamRows(StorageCapabilities):
     """Rows of a stream of Arrow batches, in the order of their arrival."""
 
-    stream: _Once | _Reopened
+    stream: _Once | Reopened
     schema: Any
     row_count: int | None = None
     chosen: tuple[str, ...] | None = None
