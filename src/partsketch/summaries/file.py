@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import stat
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.common.reading import ordinary_file
 from partsketch.summaries.file_header import HeaderError, check, contents, header_of, parse
 from partsketch.summaries.summary import Summary
 
@@ -65,20 +64,8 @@ def _check_numbers(body: Sequence[FloatArray]) -> None:
 
 def load(path: Path) -> Summary:
     """Read a sketch file."""
-    try:
-        # Opening a named pipe must not wait for somebody to write to it.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise InputError(f"Cannot read {path}: it is not an ordinary file.")
-            return read(file, status.st_size, str(path))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"Cannot read {str(path)!r}: {error}.") from error
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+    with ordinary_file(path) as (file, size):
+        return read(file, size, str(path))
 
 
 def read(stream: BinaryIO, size: int, name: str) -> Summary:
