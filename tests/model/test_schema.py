@@ -119,6 +119,7 @@ RULES: list[tuple[str, Any, str]] = [
     ("encoding.levels.0", ["kind"], "'encoding.levels[0]' has 1 entries, not 2"),
     ("encoding.drop_first", None, "'encoding.drop_first' is null, not true or false"),
     ("record", None, "'record' is null, not an object"),
+    ("record.asked", None, "'record' has an unknown key 'asked'"),
     ("record.options", {}, "'record.options' lacks 'method'"),
     ("record.options.method", "guess", "'record.options.method' is not one of exact, average"),
     ("record.options.fit_intercept", 1, "'record.options.fit_intercept' is a number, not true or false"),

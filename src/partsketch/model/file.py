@@ -14,6 +14,7 @@ from partsketch.common.free_memory import available_memory
 from partsketch.common.plain_data import FieldError, shown
 from partsketch.common.reading import read_at_most
 from partsketch.model.model import Model
+from partsketch.model.record import Record
 from partsketch.model.schema import model_of
 
 FILE_FORMAT = "partsketch model"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -149,12 +149,13 @@ def _origin(value: Any, field: str) -> dict[str, Any] | None:
 
 
 def _record(value: Any, field: str) -> Record:
-    """Read a record, whose options and origin are mappings with rules of their own."""
+    """Read a record, whose options and origin (what was asked of the data) have rules of their own."""
     values = dict(mapping(value, field))
-    options = _options(values.get("options"), f"{field}.options")
-    origin = _origin(values.get("origin"), f"{field}.origin")
-    record = read_as(Record, values, field, {})
-    return replace(record, options=options, origin=origin)
+    check_keys(values, ["origin" if known.name == "asked" else known.name for known in fields(Record)], field)
+    options = _options(values["options"], f"{field}.options")
+    asked = _origin(values.pop("origin"), f"{field}.origin")
+    record: Record = read_as(Record, {**values, "asked": None}, field, {})
+    return replace(record, options=options, asked=asked)
 
 
 def _inference(value: Any, field: str) -> Inference:
