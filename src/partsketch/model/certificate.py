@@ -113,14 +113,6 @@ class Certificate:
             **{name: None if known is None else known.to_dict() for name, known in distributions.items()},
         }
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Certificate:
-        """Return the certificate that `to_dict` described."""
-        read: dict[str, Any] = {"heterogeneity": values["heterogeneity"] and Heterogeneity(**values["heterogeneity"])}
-        for name in ("confidence", "relative_confidence"):
-            read[name] = values[name] and ConfidenceDistribution.from_dict(values[name])
-        return cls(**{**values, **read})
-
 
 def certify(
     method: str,

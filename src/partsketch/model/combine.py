@@ -95,7 +95,7 @@ def solve_summary(summary: Summary, regression: Regression, penalty: float = 0.0
     """Solve the regression that a summary stands for, with this penalty on its rows."""
     matrix, low = summary.select(regression.features + regression.targets), None
     if summary.low is not None:
-        low = summary.low[:, [summary.columns.index(name) for name in regression.features + regression.targets]]
+        low = summary.low[:, summary.places(regression.features + regression.targets)]
     random = get_sketch(summary.kind).is_random
     shape = (len(regression.targets), regression.free_columns)
     if penalty <= 0:

@@ -88,7 +88,7 @@ def standardise(
 ) -> tuple[Coordinates, tuple[Summary, ...]]:
     """Return coordinates for a regression, and the summaries of its columns in them."""
     columns = features + targets
-    chosen = [summary.columns.index(name) for summary in summaries[:1] for name in columns]
+    chosen = summaries[0].places(columns)
     # Without a column of ones in the regression nothing can be taken off.
     centre = common_centre(summaries) if free else np.zeros(len(summaries[0].columns))
     rows = [summary.rows.moved(-centre) for summary in summaries]

@@ -80,15 +80,9 @@ class Inference:
     r_squared_of: str = THIS_FIT
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the values as plain data."""
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Inference:
-        """Return what `to_dict` described."""
-        arrays = ("standard_errors", "spread_standard_errors")
-        read = {name: None if values[name] is None else np.array(values[name], dtype=np.float64) for name in arrays}
-        return cls(**{**values, **read})
+        """Return the values as plain data; infinite degrees of freedom are the text "inf", which JSON can hold."""
+        plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
+        return {name: "inf" if value == np.inf else value for name, value in plain.items()}
 
     def errors_of(self, kind: str) -> tuple[FloatArray, float]:
         """Return standard errors and degrees of freedom of the kind "model" or "spread", or say why there are none."""

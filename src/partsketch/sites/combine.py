@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -119,17 +120,20 @@ def _regression(
     if not targets:
         raise InputError(f"Name a target (--target): one of {_shown(summary.columns)}.")
     if features is None:
-        chosen = [name for name in summary.columns if name not in (INTERCEPT, *targets, *summary.about.targets)]
+        taken = {INTERCEPT, *targets, *summary.about.targets}
+        chosen = [name for name in summary.columns if name not in taken]
     else:
         chosen = _expanded([features] if isinstance(features, str) else features, summary.about.encoding)
+    known = set(summary.columns) - {INTERCEPT}
     for name in (*targets, *chosen):
-        if name not in summary.columns or name == INTERCEPT:
+        if name not in known:
             raise InputError(f"The files have no column {name!r}: choose among {_shown(summary.columns)}.")
-        if name in targets and name in chosen:
-            raise InputError(f"Column {name!r} is both the target and a feature: remove it from the features.")
-    repeated = [name for names in (targets, chosen) for i, name in enumerate(names) if name in names[:i]]
-    if repeated:
-        raise InputError(f"Column {repeated[0]!r} is named twice: name it once.")
+    for name in sorted(set(targets) & set(chosen)):
+        raise InputError(f"Column {name!r} is both the target and a feature: remove it from the features.")
+    for names in (targets, chosen):
+        for name, times in Counter(names).items():
+            if times > 1:
+                raise InputError(f"Column {name!r} is named twice: name it once.")
     has_ones = INTERCEPT in summary.columns
     if fit_intercept and not has_ones:
         raise InputError("The files were made without an intercept: make them again, or combine without one.")

@@ -18,6 +18,7 @@ from partsketch.fitting.sketch_size import choose_sketch_size, counted_if_needed
 from partsketch.sites.options import SketchOptions
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import Source
+from partsketch.sources.encoding import NOTHING_ENCODED
 from partsketch.summaries.file_header import name_fault
 from partsketch.summaries.partitions import Partitioning, make_partitioning, single_partition
 from partsketch.summaries.provenance import About, site_seed
@@ -62,7 +63,7 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
     cut = secrets.token_hex(16) if options.private else _cut_name(options, seed, partitioning, names)
     about = About(
         targets=source.target_names,
-        encoding=source.encoding,
+        encoding=source.encoding if source.encoding.levels else NOTHING_ENCODED,
         weighted=source.has_weights,
         private=options.private,
         rounded_to=options.round_rows,
