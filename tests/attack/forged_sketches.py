@@ -21,11 +21,11 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from tests.attack.case import Case, Fault
+from tests.attack.judges import judge_reading
 
 import partsketch as ps
 from partsketch import InputError, Summary
-from tests.attack.case import Case, Fault
-from tests.attack.judges import judge_reading
 
 Must = Literal["refuse", "accept", "any"]
 
