@@ -22,7 +22,7 @@ from tests.attack.judges import judge_reading
 
 import partsketch as ps
 from partsketch import InputError, Model
-from partsketch.model.file import _checksum, read
+from partsketch.model.file import checksum, read
 
 Must = Literal["refuse", "accept", "any"]
 
@@ -70,7 +70,7 @@ def originals() -> tuple[dict[str, Any], ...]:
 def sealed(values: Any) -> bytes:
     """Return a file of these values with the right checksum."""
     if isinstance(values, dict):
-        values = {**values, "checksum": _checksum(values)}
+        values = {**values, "checksum": checksum(values)}
     return json.dumps(values).encode()
 
 

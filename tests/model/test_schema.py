@@ -21,7 +21,7 @@ import partsketch as ps
 from partsketch import InputError
 from partsketch.fitting.options import FitOptions
 from partsketch.model import file as model_file
-from partsketch.model.file import LARGEST_FILE, _checksum, read
+from partsketch.model.file import LARGEST_FILE, checksum, read
 
 
 @cache
@@ -39,7 +39,7 @@ def _saved(method: str, fit_intercept: bool = True) -> str:
 
 
 def _read(values: Any) -> ps.Model:
-    return read(json.dumps({**values, "checksum": _checksum(values)}).encode(), "m.json")
+    return read(json.dumps({**values, "checksum": checksum(values)}).encode(), "m.json")
 
 
 def _with(values: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
@@ -275,7 +275,7 @@ def test_reading_takes_no_more_memory_than_it_counts_on(tmp_path: Path, kind: st
         entries = [[] for _ in range(500_000)]
     values["record"]["options"]["alpha"] = entries
     path = tmp_path / "large.json"
-    path.write_text(json.dumps({**values, "checksum": _checksum(values)}, separators=(",", ":")))
+    path.write_text(json.dumps({**values, "checksum": checksum(values)}, separators=(",", ":")))
     size = path.stat().st_size
     assert size > 1e6
     script = (
@@ -292,4 +292,4 @@ def test_reading_takes_no_more_memory_than_it_counts_on(tmp_path: Path, kind: st
         "print(peak() - before)\n"
     )
     told = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
-    assert 0 < int(told.stdout) < model_file._MEMORY_PER_BYTE * size
+    assert 0 < int(told.stdout) < model_file.MEMORY_PER_BYTE * size

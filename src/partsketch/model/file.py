@@ -25,7 +25,7 @@ LARGEST_FILE = 2**28
 
 #: Bytes of memory that a byte of the file takes at most while it is read: ten where it is numbers, more where somebody
 #: wrote lists of nothing.
-_MEMORY_PER_BYTE = 32
+MEMORY_PER_BYTE = 32
 #: Keys around the model itself.
 _ENVELOPE = ("format", "version", "checksum")
 
@@ -61,7 +61,7 @@ def _record_values(record: Record) -> dict[str, Any]:
 def save(model: Model, path: str | Path) -> None:
     """Write the model as JSON, whole or not at all."""
     values = to_dict(model)
-    values["checksum"] = _checksum(values)
+    values["checksum"] = checksum(values)
     content = (json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
     if len(content) > LARGEST_FILE:
         raise InputError(
@@ -71,7 +71,8 @@ def save(model: Model, path: str | Path) -> None:
     write_atomically(Path(path), content)
 
 
-def _checksum(values: dict[str, Any]) -> str:
+def checksum(values: dict[str, Any]) -> str:
+    """Return the checksum of everything else that a model file says."""
     rest = {key: value for key, value in values.items() if key != "checksum"}
     canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode(errors="surrogatepass")).hexdigest()
@@ -96,7 +97,7 @@ def load(path: str | Path) -> Model:
 def _most_bytes() -> int:
     """Return the most that a model file may have: what fits into memory when read, and never more than a bound."""
     free = available_memory()
-    return LARGEST_FILE if free is None else min(LARGEST_FILE, free // _MEMORY_PER_BYTE)
+    return LARGEST_FILE if free is None else min(LARGEST_FILE, free // MEMORY_PER_BYTE)
 
 
 def read(content: bytes, name: str) -> Model:
@@ -117,7 +118,7 @@ def read(content: bytes, name: str) -> Model:
         told = str(version) if abs(version) < 10**9 else "unknown"
         raise InputError(f"{name} has model version {told}, this partsketch reads {FILE_VERSION}: {remedy}.")
     try:
-        if values.get("checksum") != _checksum(values):
+        if values.get("checksum") != checksum(values):
             raise InputError(f"{name} is damaged: its contents do not match its checksum; fit the model again.")
         return model_of({key: value for key, value in values.items() if key not in _ENVELOPE})
     except FieldError as error:

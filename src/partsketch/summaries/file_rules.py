@@ -188,4 +188,4 @@ def _is_sum_of_weights(found: float, expected: float, values: Header, sketch: Sk
     # of one part, the smallest.
     size = min(part["size"] for part in values["parts"])
     scaled = size * found / expected
-    return min(chdtr(size, scaled), chdtrc(size, scaled)) >= _IMPOSSIBLE
+    return bool(min(chdtr(size, scaled), chdtrc(size, scaled)) >= _IMPOSSIBLE)
