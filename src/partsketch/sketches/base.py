@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 
 from partsketch.common.errors import InputError
+from partsketch.common.linalg.blas import padded_width
 from partsketch.common.memory import fresh
 from partsketch.common.registry import Registry
 from partsketch.common.sketch_law import SketchLaw
@@ -147,7 +148,12 @@ class Sketch(Merging, ABC):
         """Return an empty accumulator for the rows of one stream."""
 
     def prepare(self) -> None:
-        """Load compiled code now, so that a clock started afterwards measures the work alone."""
+        """Load compiled code now, so that a clock started afterwards measures the work alone: take a row and a tile."""
+        accumulator = self.accumulator(SketchSpecification(self.kind, 2, 0), Stream(row_count=2), Columns(1, 1, True))
+        if accumulator.takes_rows:
+            accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
+        accumulator.add(np.zeros((padded_width(3), 1)), np.ones(1, dtype=np.int64))
+        accumulator.finish()
 
     def conclude(self, specification: SketchSpecification, matrix: FloatArray, row_count: int) -> FloatArray:
         """Return the sketch from the merged matrix of all `row_count` rows of a stream."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from partsketch.common.sketch_law import LIKE_GAUSSIAN
-from partsketch.sketches.accumulator import Accumulator, Columns, Stream, dense_rows
+from partsketch.sketches.accumulator import Accumulator, Columns, Stream
 from partsketch.sketches.base import SEGMENT_ROWS, Sketch, SketchSpecification, usual_size
 from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.sparse_sign import ScatterAccumulator
@@ -26,12 +24,6 @@ class CountSketch(Sketch):
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty m×q accumulator."""
         return ScatterAccumulator(specification, 1, stream, columns)
-
-    def prepare(self) -> None:
-        """Load the compiled code."""
-        accumulator = self.accumulator(SketchSpecification(self.kind, 2, 0), Stream(), Columns(1, 1, True))
-        accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
-        accumulator.add(np.zeros((3, 1)), np.zeros(1, dtype=np.int64))
 
     def default_size(self, columns: int) -> tuple[int, str]:
         """Return the size of the known bound, d(d + 1), where that is not too many."""

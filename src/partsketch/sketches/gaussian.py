@@ -14,7 +14,6 @@ from partsketch.sketches.accumulator import (
     IntArray,
     SparseRows,
     Stream,
-    dense_rows,
 )
 from partsketch.sketches.base import Sketch, SketchSpecification
 from partsketch.sketches.cost import SketchCost
@@ -149,9 +148,3 @@ class GaussianSketch(Sketch):
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty m×q accumulator."""
         return GaussianAccumulator(specification, stream.number, columns)
-
-    def prepare(self) -> None:
-        """Load the generator."""
-        accumulator = GaussianAccumulator(SketchSpecification(self.kind, 2, 0), 0, Columns(1, 1, True))
-        accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
-        accumulator.finish()

@@ -89,6 +89,9 @@ class SampleSketch(Sketch):
     def scaled(self, specification: SketchSpecification, kept: FloatArray, row_count: int) -> FloatArray:
         """Return the sampled rows times the square roots of their weights."""
 
+    def prepare(self) -> None:
+        """Do nothing: samples have no compiled code of their own."""
+
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Keep the smallest of both."""
         return smallest_rows(np.concatenate([first, second]), first.shape[0])

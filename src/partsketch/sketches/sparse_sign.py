@@ -15,7 +15,6 @@ from partsketch.sketches.accumulator import (
     IntArray,
     SparseRows,
     Stream,
-    dense_rows,
 )
 from partsketch.sketches.base import Sketch, SketchSpecification
 from partsketch.sketches.cost import SketchCost
@@ -117,10 +116,3 @@ class SparseSignSketch(Sketch):
         """Return an empty m×q accumulator."""
         assert specification.sparsity is not None
         return ScatterAccumulator(specification, specification.sparsity, stream, columns)
-
-    def prepare(self) -> None:
-        """Load the compiled code."""
-        specification = SketchSpecification(self.kind, 2, 0)
-        accumulator = self.accumulator(specification, Stream(), Columns(1, 1, True))
-        accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
-        accumulator.add(np.zeros((3, 1)), np.zeros(1, dtype=np.int64))

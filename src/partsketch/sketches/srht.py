@@ -158,14 +158,6 @@ class HadamardSketch(Sketch):
         """Return an empty m×q accumulator."""
         return HadamardAccumulator(specification, stream, columns)
 
-    def prepare(self) -> None:
-        """Load the compiled code."""
-        specification = SketchSpecification(self.kind, 2, 0)
-        accumulator = self.accumulator(specification, Stream(row_count=2), Columns(1, 1, True))
-        accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
-        accumulator.add(np.zeros((3, 1)), np.ones(1, dtype=np.int64))
-        accumulator.finish()
-
     def largest_size(self, row_count: int) -> int | None:
         """Return P: no more rows of the transform exist."""
         return padded_rows(row_count)

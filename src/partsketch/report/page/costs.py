@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from partsketch.model.methods import METHODS
@@ -48,7 +49,7 @@ def method_costs(entry: Entry, speeds: Calibration) -> list[MethodCost]:
     model = entry.model
     costs = []
     for name in METHODS:
-        work = _work(entry, name, speeds)
+        work = _work(entry, name)
         # The package that a kind of sketch came from need not be on this machine.
         known = is_kind(work.sketch)
         measured = entry.seconds if name == model.method else entry.exact_seconds if name == "exact" else None
@@ -67,7 +68,13 @@ def method_costs(entry: Entry, speeds: Calibration) -> list[MethodCost]:
     return costs
 
 
-def _work(entry: Entry, name: str, speeds: Calibration) -> Work:
+def _storage(data: str) -> str:
+    """Return where the rows were: "2 CSV files" in CSV; arrays in files are mapped into memory."""
+    files = re.fullmatch(r"\d+ (.+) files?", data)
+    return files[1] if files and files[1] not in ("NumPy", "sketch") else "memory"
+
+
+def _work(entry: Entry, name: str) -> Work:
     model, record = entry.model, entry.model.record
     columns = len(model.column_names)
     own, method = METHODS[model.method], METHODS[name]
@@ -80,7 +87,7 @@ def _work(entry: Entry, name: str, speeds: Calibration) -> Work:
         sketch=str(record.options.get("sketch", "gaussian")) if method.sketched else "triangular",
         partitions=len(record.partitions) if has_parts else int(record.options.get("n_partitions", 1)),
         sketch_size=(record.sketch_size or usual_size(columns)) if method.sketched else None,
-        storage=next((kind for kind in speeds.decoded_number if kind in record.data), "memory"),
+        storage=_storage(record.data),
     )
 
 

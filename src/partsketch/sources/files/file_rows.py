@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, Self
@@ -31,13 +31,11 @@ class FileRows(StorageCapabilities):
     data_files: DataFiles
     sizes: tuple[int, ...] | None
     chosen: tuple[str, ...]
-    replayable: bool = field(default=True, kw_only=True)
-    random_access: bool = field(default=False, kw_only=True)
 
     @property
-    def boundaries(self) -> tuple[int, ...]:
-        """No rows at which reading may start: it costs all rows before."""
-        return ()
+    def random_access(self) -> bool:
+        """No: the rows of a file that lie before must be read first."""
+        return False
 
     @cached_property
     def row_count(self) -> int | None:
@@ -91,10 +89,6 @@ class FileRows(StorageCapabilities):
         return replace(
             self, sizes=tuple(sum(batch.num_rows for batch in narrow._file_batches(index, 0)) for index in indices)
         )
-
-    def explain_text(self, name: str) -> str:
-        """Say nothing: types are declared."""
-        return ""
 
 
 @dataclass(frozen=True)

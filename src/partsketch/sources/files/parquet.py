@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, Self
@@ -39,7 +39,11 @@ class ParquetRows(TypedFileRows):
 
     group_sizes: tuple[tuple[int, ...], ...]
     texts: tuple[str, ...] = ()
-    random_access: bool = field(default=True, kw_only=True)
+
+    @property
+    def random_access(self) -> bool:
+        """Yes: row groups can be skipped."""
+        return True
 
     @cached_property
     def boundaries(self) -> tuple[int, ...]:
