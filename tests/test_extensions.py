@@ -22,8 +22,11 @@ from partsketch.common import registry
 from partsketch.common.errors import InputError
 from partsketch.engines.base import ENGINES, Engine, engine_class
 from partsketch.sketches.base import SKETCHES, Sketch, get_sketch
+from partsketch.sketches.cost import SketchCost
+from partsketch.sketches.count_sketch import CountSketch
 from partsketch.sources.opener import OPENERS, Opener
 from tests.network_guard import CLOSED_DOOR
+from tests.planner.settings import MACHINE
 
 DOCS = Path(__file__).parent.parent / "docs"
 STEP = re.compile(r"(?:as `([\w.]+)`:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -76,7 +79,7 @@ def carry_out(page: str, folder: Path, site: Path) -> str:
     assert installed
     install(folder, site)
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, **CLOSED_DOOR, "PYTHONPATH": path, "XDG_CACHE_HOME": str(folder / "cache")}
+    environment = {**os.environ, **CLOSED_DOOR, "PYTHONPATH": path, "XDG_CACHE_HOME": str(folder.parent / "cache")}
     done = subprocess.run(
         [sys.executable, "-c", SITTING],
         cwd=folder,
@@ -161,6 +164,14 @@ class Words(Sketch):
     kind = "letters"
 
 
+class Unstudied(CountSketch):
+    """A kind of which its author knows no theory, and did not count the work."""
+
+    kind = "unstudied"
+    law = None  # type: ignore[assignment]
+    cost = SketchCost()
+
+
 def registered(monkeypatch: pytest.MonkeyPatch, what: Any, *entries: tuple[str, str]) -> None:
     """Have these entry points and no others."""
     found = [EntryPoint(name, value, what.group) for name, value in entries]
@@ -176,6 +187,54 @@ def _forget_made_up_packages() -> Any:
     for what in (SKETCHES, ENGINES, OPENERS):
         what.__dict__.pop("_added", None)
     get_sketch.cache_clear()
+
+
+@pytest.mark.parametrize("method", ["partition", "stack", "whole"])
+def test_without_a_law_nothing_is_claimed(
+    method: str, monkeypatch: pytest.MonkeyPatch, folders: tuple[Path, Path]
+) -> None:
+    registered(monkeypatch, SKETCHES, ("unstudied", "tests.test_extensions:Unstudied"))
+    rows = str(folders[0] / "rows.parquet")
+    with pytest.warns(ps.PartsketchWarning, match="is unknown: nothing is known"):
+        model = ps.fit(rows, "y", method=method, n_partitions=3, sketch="unstudied", sketch_size=300, random_state=0)
+    # Three sketches of 300 rows each: a slope of 2 with unit noise is known to a few parts in a hundred.
+    assert abs(model.coefficients[0, 0] - 2) < 0.2
+    assert model.certificate.kind == "unavailable"
+    assert "nothing is known of the error that 'unstudied' sketches make" in model.certificate.reason
+    with pytest.raises(InputError, match="nothing is known"):
+        model.conf_int()
+
+
+def test_a_model_of_an_added_kind_is_at_home_where_the_package_is_not(
+    monkeypatch: pytest.MonkeyPatch, folders: tuple[Path, Path]
+) -> None:
+    """It predicts, and its page is made: what the page reckons with other kinds it leaves out for this one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folders[0]))
+    registered(monkeypatch, SKETCHES, ("unstudied", "tests.test_extensions:Unstudied"))
+    rows = str(folders[0] / "rows.parquet")
+    with pytest.warns(ps.PartsketchWarning, match="is unknown: nothing is known"):
+        model = ps.fit(rows, "y", method="stack", n_partitions=3, sketch="unstudied", random_state=0)
+    model.save(folders[0] / "model.json")
+    registered(monkeypatch, SKETCHES)
+    there = ps.load(folders[0] / "model.json")
+    assert np.array_equal(there.predict(rows), model.predict(rows))
+    there.report(folders[0] / "report.html")
+    assert "unstudied" in (folders[0] / "report.html").read_text()
+
+
+def test_the_planner_says_what_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered(monkeypatch, SKETCHES, ("unstudied", "tests.test_extensions:Unstudied"))
+    plan = ps.plan(rows=100_000, columns=10, n_partitions=2, calibration=MACHINE)
+    found = [candidate for candidate in plan.candidates if candidate.sketch == "unstudied"]
+    assert found
+    for candidate in found:
+        assert (candidate.excess, candidate.excess_kind, candidate.seconds, candidate.flops) == (
+            None,
+            "unknown",
+            None,
+            None,
+        )
+        assert "nothing is known" in candidate.excess_reason
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def test_engines_made_for_a_fit_are_closed_and_others_are_not(monkeypatch: pytes
             self.closed = True
 
     made = Cluster(1)
-    monkeypatch.setattr("partsketch.engines.local.LocalEngine", lambda: made)
+    monkeypatch.setattr("partsketch.engines.base.engine_class", lambda name: lambda: made)
     with using_engine("local") as engine:
         assert engine is made
         assert not made.closed
