@@ -18,7 +18,7 @@ from partsketch.common.linalg.blas import padded_width
 from partsketch.common.memory import fresh
 from partsketch.common.registry import Registry
 from partsketch.common.sketch_law import SketchLaw
-from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, Stream
+from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, Stream, dense_rows
 from partsketch.sketches.cost import SketchCost
 
 #: Rows of a segment: enough to amortise a merge, few enough to share one partition among threads.
