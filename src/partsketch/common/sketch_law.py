@@ -49,6 +49,7 @@ class SketchLaw:
 
 GAUSSIAN = SketchLaw(is_exact=True)
 LIKE_GAUSSIAN = SketchLaw()
+ORTHOGONAL = SketchLaw(float, is_exact=True)
 HADAMARD = SketchLaw(_padded)
 EVEN_SAMPLE = SketchLaw(float, keeps_rows=True, needs_even_leverage=True)
 LEVERAGE_SAMPLE = SketchLaw(float, keeps_rows=True)
@@ -56,6 +57,7 @@ LEVERAGE_SAMPLE = SketchLaw(float, keeps_rows=True)
 #: Names under which the formulas of `partsketch.theory` know the laws.
 LAWS = {
     "gaussian": GAUSSIAN,
+    "orthogonal": ORTHOGONAL,
     "srht": HADAMARD,
     "sparse_sign": LIKE_GAUSSIAN,
     "count_sketch": LIKE_GAUSSIAN,

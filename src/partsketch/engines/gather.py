@@ -266,12 +266,13 @@ def _summaries(
             continue
         start, stop = (0, rows_seen) if bounds is None else (bounds[partition], bounds[partition + 1])
         for number, matrix in enumerate(whole.matrices):
-            sketch_rows, low = sketch.concluded_rows(request.specification, matrix, whole.row_count)
+            stream = partition * request.sketches_per_partition + number
+            sketch_rows, low = sketch.concluded_rows(request.specification, matrix, whole.row_count, stream)
             if whole.centre is not None:
                 sketch_rows, low = DoubleDouble.of(sketch_rows, low).moved(whole.centre)
             part = Part(
                 site="",
-                stream=partition * request.sketches_per_partition + number,
+                stream=stream,
                 start=start,
                 stop=rows_seen if stop == UNKNOWN_END else stop,
                 size=sketch_rows.shape[0],

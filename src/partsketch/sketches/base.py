@@ -160,7 +160,7 @@ class Sketch(Merging, ABC):
         return matrix
 
     def concluded_rows(
-        self, specification: SketchSpecification, matrix: FloatArray, row_count: int
+        self, specification: SketchSpecification, matrix: FloatArray, row_count: int, stream: int = 0
     ) -> tuple[FloatArray, FloatArray | None]:
         """Return the sketch, and what its doubles leave out of it where that counts."""
         return self.conclude(specification, matrix, row_count), None
@@ -202,6 +202,7 @@ SKETCHES: Registry[Sketch] = Registry(
     "sketch",
     {
         "gaussian": "partsketch.sketches.gaussian:GaussianSketch",
+        "orthogonal": "partsketch.sketches.orthogonal:OrthogonalSketch",
         "srht": "partsketch.sketches.srht:HadamardSketch",
         "sparse_sign": "partsketch.sketches.sparse_sign:SparseSignSketch",
         "count_sketch": "partsketch.sketches.count_sketch:CountSketch",

@@ -34,6 +34,7 @@ PURPOSES = {
     "leverage_sample": 5,
     "leverage_directions": 6,
     "srht": 7,
+    "orthogonal": 8,
 }
 
 COLUMNS_PER_COUNTER = 4

@@ -284,7 +284,7 @@ class TriangularSketch(Sketch):
         return Products.read(matrix).factor(matrix.shape[1])[0]
 
     def concluded_rows(
-        self, specification: SketchSpecification, matrix: FloatArray, row_count: int
+        self, specification: SketchSpecification, matrix: FloatArray, row_count: int, stream: int = 0
     ) -> tuple[FloatArray, FloatArray | None]:
         """Factor the sums of products, with all digits."""
         return Products.read(matrix).factor(matrix.shape[1])
