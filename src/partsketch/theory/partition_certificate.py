@@ -27,7 +27,9 @@ from partsketch.theory.weights import SketchWeights, given_weights
 _REASON = "unbiased over Gaussian sketches, whatever the partitions are"
 
 
-def certify_partition(moments: SketchMoments, weights: ArrayLike | SketchWeights | None = None) -> CertificateEstimate:
+def certify_partition(
+    moments: SketchMoments, weights: ArrayLike | SketchWeights | None = None, share: float = 1.0
+) -> CertificateEstimate:
     """Estimate the excess loss of θ̄ from one sketch of each partition (Extension of Theorem 3.3).
 
     Parameters
@@ -37,6 +39,8 @@ def certify_partition(moments: SketchMoments, weights: ArrayLike | SketchWeights
     weights : array of shape (k,) or SketchWeights, optional
         Averaging weights that sum to one; equal by default. Weights that were made from the same sketches come as
         `sketch_weights` returns them, which says how they depend on the sketches.
+    share : float
+        Less than one for the mixture `(1 − s) a_s + s θ̄` of the average with the stacked fit.
 
     Returns
     -------
@@ -45,7 +49,7 @@ def certify_partition(moments: SketchMoments, weights: ArrayLike | SketchWeights
     """
     chosen = weights if isinstance(weights, SketchWeights) else given_weights(moments, weights)
     pooled = pooled_scatter(moments)
-    scalars = _scalars(moments, chosen, pooled)
+    scalars = _scalars(moments, chosen, pooled, share)
     minimal_loss = pooled.minimal_loss
     excess = scalars.length + float(np.sum(2 * scalars.both - scalars.error + scalars.own))
     terms = scalars.fit + scalars.own
@@ -54,6 +58,8 @@ def certify_partition(moments: SketchMoments, weights: ArrayLike | SketchWeights
         kind, reason = "approximate", moments.law.reason
     elif chosen.estimated:
         kind, reason = "approximate", "weights were made from the same sketches, which is allowed for approximately"
+    if share < 1:
+        kind, reason = "approximate", "the share of the average was found from the same sketches"
     confidence, relative_confidence, deviation = excess_distributions(scalars, minimal_loss)
     return CertificateEstimate(
         excess_loss=excess,
@@ -71,7 +77,32 @@ def certify_partition(moments: SketchMoments, weights: ArrayLike | SketchWeights
     )
 
 
-def _scalars(moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter) -> ExcessScalars:
+def mixture_share(moments: SketchMoments) -> float:
+    """Return the share s of `Σ (p_i/n) θ_i` with which its mixture with the stacked fit loses least, by the sketches.
+
+    The mixture loses `(1 − s)² c + s² Δ + 2 s (1 − s) a`, with c and Δ what the stack and the average lose and a what
+    their errors have in common.
+
+    Parameters
+    ----------
+    moments : SketchMoments
+        From `sketch_moments`; any rank, any coefficients, any noise.
+    """
+    scatter = pooled_scatter(moments)
+    scalars = _scalars(moments, given_weights(moments, row_shares(moments)), scatter)
+    gain = float(np.sum(scalars.error - scalars.both))
+    away = scalars.length + float(scalars.own.sum())
+    return float(np.clip(gain / away, 0.0, 1.0)) if away > 0 else 0.0
+
+
+def row_shares(moments: SketchMoments) -> FloatArray:
+    """Return the share of each partition in all rows."""
+    return np.asarray(moments.row_counts / moments.row_counts.sum())
+
+
+def _scalars(
+    moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter, share: float = 1.0
+) -> ExcessScalars:
     pooled, sizes, ranks = scatter.pooled, moments.sizes, moments.ranks
     # Noise of a fit per unit of loss and of its inverse Gram matrix: 1/m for a Gaussian sketch.
     rates = moments.noise_factors * moments.inverse_scales
@@ -87,23 +118,22 @@ def _scalars(moments: SketchMoments, weights: SketchWeights, scatter: PooledScat
         turned = whitening.T @ product
         around += noise * turned @ turned.T
     average = weights.values @ moments.coefficients
-    away = whitening.T @ (pooled.root @ (average - pooled.solution))
+    away = share * (whitening.T @ (pooled.root @ (average - pooled.solution)))
     length = float(away @ away)
-    near = weights.squared_loss_products * rates * ranks
-    along, freedom, nearness = _along(moments, scatter, away, error, float(np.trace(around)), near)
+    near = share**2 * weights.squared_loss_products * rates * ranks
+    along, freedom, nearness = _along(moments, scatter, away, error, share**2 * float(np.trace(around)), near)
+    doubts = 2 * both**2 * (ranks - scatter.leverages).clip(0) / (sizes - scatter.leverages) / (sizes - ranks)
+    # The random part of a mixture is that of the average and that of the stack, in their shares.
+    of_stack = scatter.overfit
+    fit = share**2 * fit + (1 - share) ** 2 * of_stack + 2 * share * (1 - share) * both
+    both, own = share * both + (1 - share) * of_stack, share**2 * own
     return ExcessScalars(
         length=length,
         rank=pooled.rank,
         fit=fit,
         error=scatter.overfit,
         both=both,
-        difference_deviation=float(
-            np.sqrt(
-                np.sum(
-                    2 * both**2 * (ranks - scatter.leverages).clip(0) / (sizes - scatter.leverages) / (sizes - ranks)
-                )
-            )
-        ),
+        difference_deviation=share * math.sqrt(float(doubts.sum())),
         fit_freedom=sizes - ranks,
         error_freedom=sizes - scatter.leverages,
         own=own,
