@@ -36,6 +36,7 @@ def fit(
     sparsity: int | None = None,
     fit_intercept: bool = True,
     averaging: str = "equal",
+    weighting: str = "auto",
     alpha: float = 0.0,
     engine: Any = "local",
     random_state: Any = None,
@@ -61,8 +62,8 @@ def fit(
         Name of the target column, or several.
     features
         Names of the feature columns; None takes all others.
-    method, n_partitions, partition_by, remainder, sketch, sketch_size, sparsity, fit_intercept, averaging, alpha, \
-route, engine, random_state
+    method, n_partitions, partition_by, remainder, sketch, sketch_size, sparsity, fit_intercept, averaging, weighting, \
+alpha, route, engine, random_state
         As in `SketchedRegression`; partition_by may also be "file".
     weights
         Name of a column of sample weights.
@@ -205,6 +206,7 @@ def combine(
     method: str | None = None,
     fit_intercept: bool | None = None,
     averaging: str = "equal",
+    weighting: str = "auto",
     alpha: float = 0.0,
 ) -> Model:
     """Make a model, its certificate and intervals from sketches alone.
@@ -220,7 +222,7 @@ def combine(
         "stack" (the default for sketches) or "partition"; for exact summaries "exact" (the default) or "average".
     fit_intercept
         None: if the sketches have a column of ones.
-    averaging, alpha
+    averaging, weighting, alpha
         As in `SketchedRegression`.
 
     Returns
@@ -228,6 +230,6 @@ def combine(
     Model
         As from `partsketch.fit`; its record names the files.
     """
-    fit = combine_files(read_summaries(files), target, features, method, fit_intercept, averaging, alpha)
+    fit = combine_files(read_summaries(files), target, features, method, fit_intercept, averaging, alpha, weighting)
     _warn(fit.model.record.warnings)
     return fit.model

@@ -57,10 +57,11 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator, FitKey
         frame; that column is then not a feature.
     remainder : {"spread", "drop"}, default="spread"
         "spread": partition sizes differ by at most one. "drop": the last rows are left out so that all are equal.
-    sketch : {"gaussian", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample"}, default="gaussian"
-        Kind of sketch. "gaussian" has an exact theory; "srht", "sparse_sign" and "count_sketch" are faster;
-        "row_sample" draws rows evenly, "leverage_sample" by their leverage in two passes over the rows. "auto" compares
-        all kinds and takes its own choice.
+    sketch : {"gaussian", "orthogonal", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample"}, \
+default="gaussian"
+        Kind of sketch. "gaussian" and "orthogonal" have an exact theory, and "orthogonal" loses least; "srht",
+        "sparse_sign" and "count_sketch" are faster; "row_sample" draws rows evenly, "leverage_sample" by their leverage
+        in two passes over the rows. "auto" compares all kinds and takes its own choice.
     sketch_size : int or None, default=None
         Rows of each sketch; None chooses a number by kind, four or more per column to estimate, and records why. For
         "auto" the size of every sketch that is considered; it does not ask for a sketch.
@@ -71,6 +72,12 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator, FitKey
     averaging : {"equal", "inverse_variance"}, default="equal"
         Weights of the partitions in "average" and "partition": equal, or those that minimise the predicted excess
         loss; the latter need the summaries themselves, not only each partition's coefficients.
+    weighting : {"auto", "rows", "information"}, default="auto"
+        Weights of the sketches in "stack". "rows": equal ones, with which the fit aims at exact least squares whatever
+        the partitions are. "information": each sketch by the rows behind a row of it and by its noise, which is best
+        if partitions share their coefficients. "auto": "information" unless a test of the sketches says that they do
+        not; then the equally weighted stack is mixed with the average of the partitions' fits. The record says what
+        was taken and why.
     alpha : float, default=0.0
         Ridge penalty on all rows together, as in scikit-learn's `Ridge`; the intercept is not penalised. On sketches
         it is scaled so that they shrink like the rows.

@@ -26,6 +26,7 @@ from partsketch.common.errors import InputError
 )
 @keyword_option("fit_intercept", default=None)
 @keyword_option("averaging", "Weights of the files' fits.")
+@keyword_option("weighting", "Weights of stacked files.")
 @keyword_option("alpha")
 @click.option("--model", "model_path", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
 @click.option("--summary", "with_summary", is_flag=True, help="Print standard errors, tests and intervals too.")
@@ -38,6 +39,7 @@ def command(
     method: str | None,
     fit_intercept: bool | None,
     averaging: str,
+    weighting: str,
     alpha: float,
     model_path: Path | None,
     with_summary: bool,
@@ -60,7 +62,7 @@ def command(
             print_sketches(named)
         return
     chosen = column_names(features)
-    fit = combine_files(named, list(targets) or None, chosen, method, fit_intercept, averaging, alpha)
+    fit = combine_files(named, list(targets) or None, chosen, method, fit_intercept, averaging, alpha, weighting)
     seconds = time.perf_counter() - started
     if model_path is not None:
         fit.model.save(model_path)

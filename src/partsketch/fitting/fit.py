@@ -19,10 +19,11 @@ from partsketch.fitting.refinement.exact import Refined
 from partsketch.fitting.refinement.routes import FACTOR_ROUTE, refine_if_quicker
 from partsketch.fitting.sketch_size import choose_sketch_size, counted_if_needed
 from partsketch.model.build import Circumstances, build_model
-from partsketch.model.combine import Combination, Regression, combine_solution, combine_summaries, restored
+from partsketch.model.combine import combine_summaries
 from partsketch.model.coordinates import standardise
 from partsketch.model.methods import METHODS
 from partsketch.model.model import Model
+from partsketch.model.regression import Combination, Regression, combine_solution, restored
 from partsketch.model.sentences import constant_target_warnings
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import PartitionLeftOut, Source
@@ -123,7 +124,12 @@ def finish_fit(
     method = METHODS[options.method]
     features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
     regression = Regression(
-        features, source.target_names, int(options.fit_intercept), float(options.alpha), options.averaging
+        features,
+        source.target_names,
+        int(options.fit_intercept),
+        float(options.alpha),
+        options.averaging,
+        weighting=options.weighting,
     )
     if refined is not None:
         standard: tuple[Summary, ...] = ()

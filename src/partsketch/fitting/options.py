@@ -35,6 +35,7 @@ class FitOptions:
     fit_intercept: bool
     seed: int
     averaging: str = FitKeywords.averaging
+    weighting: str = FitKeywords.weighting
     alpha: float = FitKeywords.alpha
     on_partition_error: str = FitKeywords.on_partition_error
     deadline: float | None = None
@@ -58,7 +59,7 @@ class FitOptions:
         return cls(**{**same, **own})
 
     def __post_init__(self) -> None:
-        for name in ("method", "remainder", "averaging", "route", "on_partition_error"):
+        for name in ("method", "remainder", "averaging", "weighting", "route", "on_partition_error"):
             if getattr(self, name) not in choices_of(name):
                 raise InputError(f"{name} is {getattr(self, name)!r}: choose {_listed(choices_of(name))}.")
         if self.limits is not None and self.method != AUTO:
@@ -80,12 +81,16 @@ class FitOptions:
                 )
         if self.averaging != "equal" and self.method not in ("average", "partition"):
             raise InputError(f"averaging={self.averaging!r} goes with the methods 'average' and 'partition' only.")
+        if self.weighting != AUTO and self.method not in ("stack", AUTO):
+            raise InputError(f"weighting={self.weighting!r} goes with method='stack', whose sketches have weights.")
         if not isinstance(self.alpha, numbers.Real) or not 0 <= self.alpha < float("inf"):
             raise InputError(f"alpha is {self.alpha!r}: give a ridge penalty of at least 0.")
         if self.averaging != "equal" and self.alpha > 0:
             raise InputError(
                 "averaging='inverse_variance' goes with alpha=0: its variances are those of least squares."
             )
+        if self.weighting == "information" and self.alpha > 0:
+            raise InputError("weighting='information' goes with alpha=0: a ridge fit is stacked by rows.")
         exact = self.method == "exact" or (self.method == AUTO and not (self.limits and self.limits.any))
         if self.route == "iterate" and (not exact or self.alpha > 0):
             raise InputError("route='iterate' goes with method='exact' and alpha=0.")

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from partsketch._version import __version__
 from partsketch.model.certificate import Certificate, certify
 from partsketch.model.checks import check_coefficients, check_solutions, checked_certificate
-from partsketch.model.combine import Combination, Regression, restored
 from partsketch.model.inference import Inference, infer
 from partsketch.model.methods import METHODS
 from partsketch.model.model import Model
 from partsketch.model.moments import FitMoments
 from partsketch.model.outlook_curves import planned_outlook
 from partsketch.model.record import PartitionRecord, Record
+from partsketch.model.regression import Combination, Regression, restored
 from partsketch.model.sentences import alias_warnings, left_out_warnings, size_warnings, unknown_loss_warnings
 from partsketch.sources.base import PartitionLeftOut
 from partsketch.sources.encoding import Encoding
@@ -154,12 +154,22 @@ def _record(
         tolerance=max(float(solution.tolerance) for solution in combination.solutions),
         aliased=_aliased_everywhere(combination),
         partitions=_partition_records(circumstances.names, rows, combination),
-        reasons=circumstances.reasons,
+        reasons={**circumstances.reasons, **_weighting_reasons(method, regression, combination)},
         warnings=tuple(_warnings(size, combination, regression, circumstances)),
         versions=_versions(),
         data=circumstances.data,
         partitions_left_out=circumstances.partitions_left_out,
     )
+
+
+def _weighting_reasons(method: str, regression: Regression, combination: Combination) -> dict[str, str]:
+    """Say how stacked sketches were weighted and why, for each target where they differ."""
+    if method != "stack":
+        return {}
+    told = [f"{choice.taken}: {choice.reason}" for choice in combination.stacking]
+    if len(set(told)) == 1:
+        return {"weighting": told[0]}
+    return {"weighting": "; ".join(f"{target}: {text}" for target, text in zip(regression.targets, told, strict=True))}
 
 
 def _warnings(

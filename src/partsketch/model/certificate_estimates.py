@@ -14,9 +14,11 @@ from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.heterogeneity import Heterogeneity, sketch_heterogeneity
+from partsketch.theory.partition_certificate import certify_partition, row_shares
 from partsketch.theory.sampled_rows import RowSample, certify_row_samples, require_even_leverage
+from partsketch.theory.stack_weights import LEAST_AGREEMENT, StackChoice
 from partsketch.theory.stacked_certificate import certify_stacked
-from partsketch.theory.stacking import stacked_fit
+from partsketch.theory.stacking import StackedFit, stacked_fit
 from partsketch.theory.whole import certify_whole
 
 FloatArray = NDArray[np.float64]
@@ -31,11 +33,12 @@ def estimate_whole(summaries: Sequence[Summary], moments: FitMoments) -> Certifi
     return certify_whole(moments.sketches, first.row_count, law)
 
 
-def estimate_stack(summaries: Sequence[Summary], moments: FitMoments) -> CertificateEstimate:
+def estimate_stack(summaries: Sequence[Summary], moments: FitMoments, choice: StackChoice) -> CertificateEstimate:
     """Return what one fit to the stacked sketches of all partitions loses."""
+    if choice.taken == "mixture":
+        return certify_partition(moments.estimated, row_shares(moments.estimated), choice.share)
+    fit, law = weighted_fit(summaries, moments, choice), law_of_kind(summaries[0].kind)
     counts = [summary.row_count for summary in summaries]
-    law = law_of_kind(summaries[0].kind)
-    fit = stacked_fit(moments.sketches, counts, law)
     if not law.keeps_rows:
         return certify_stacked(fit)
     samples = row_samples(summaries, moments)
@@ -44,6 +47,25 @@ def estimate_stack(summaries: Sequence[Summary], moments: FitMoments) -> Certifi
         np.concatenate([getattr(sample, name) for sample in samples]) for name in ("rows", "inclusions")
     )
     return certify_row_samples([RowSample(rows, inclusions, np.concatenate(groups), fit.pooled.rank)], sum(counts))
+
+
+def weighted_fit(summaries: Sequence[Summary], moments: FitMoments, choice: StackChoice) -> StackedFit:
+    """Return the stacked fit; with weights only where the sketches do not contradict shared coefficients."""
+    law = law_of_kind(summaries[0].kind)
+    if np.ptp(choice.weights) > 0:
+        test = choice.agreement
+        if test is None or test.p_value is None:
+            why = choice.reason if test is None else test.reason
+            raise InputError(
+                f"weights by information assume shared coefficients, which cannot be tested here ({why}); use "
+                "weighting='rows'"
+            )
+        if test.p_value < LEAST_AGREEMENT:
+            raise InputError(
+                f"weights by information assume shared coefficients, and partitions do not have them (p = "
+                f"{test.p_value:.2g}); use weighting='auto' or 'rows'"
+            )
+    return stacked_fit(moments.sketches, [summary.row_count for summary in summaries], law, choice.weights)
 
 
 def require_even_samples(summaries: Sequence[Summary], moments: FitMoments) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.solution import LARGEST_GRADIENT, Solution
 from partsketch.model.certificate import Certificate
-from partsketch.model.combine import Combination
+from partsketch.model.regression import Combination
 
 
 def check_solutions(solutions: Sequence[Solution], names: Sequence[str]) -> None:

@@ -16,11 +16,11 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.common.sketch_law import GAUSSIAN, SketchLaw
 from partsketch.model.certificate import Certificate
-from partsketch.model.combine import Combination, Regression
 from partsketch.model.inference import exact_rows
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import exact_moments
 from partsketch.model.outlook import LossPoint, Outlook, Settled, TargetOutlook
+from partsketch.model.regression import Combination, Regression
 from partsketch.sketches.base import law_of_kind, usual_size
 from partsketch.summaries.summary import Summary
 from partsketch.theory.approximations import noise_factor, rotation_rows, stacked_excess_loss

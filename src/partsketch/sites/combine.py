@@ -21,9 +21,10 @@ from partsketch.fitting.fit import Fit
 from partsketch.fitting.options import FitOptions
 from partsketch.model.build import Circumstances, build_model
 from partsketch.model.certificate import Certificate
-from partsketch.model.combine import Regression, combine_summaries, restored
+from partsketch.model.combine import combine_summaries
 from partsketch.model.coordinates import standardise
 from partsketch.model.methods import METHODS
+from partsketch.model.regression import Regression, restored
 from partsketch.sites.agreement import Named, check_agreement
 from partsketch.sketches.base import get_sketch
 from partsketch.sources.encoding import Encoding
@@ -62,6 +63,7 @@ def combine_files(
     fit_intercept: bool | None = None,
     averaging: str = "equal",
     alpha: float = 0.0,
+    weighting: str = "auto",
 ) -> Fit:
     """Make a model from summaries that are at hand."""
     check_agreement(named)
@@ -70,11 +72,13 @@ def combine_files(
     random = get_sketch(first.kind).is_random
     method = method or ("stack" if random else "exact")
     _check_method(method, first.kind, random)
-    regression = _regression(first, target, features, fit_intercept, averaging, alpha)
+    regression = _regression(first, target, features, fit_intercept)
+    regression = replace(regression, averaging=averaging, penalty=float(alpha), weighting=weighting)
     # The options of a fit know what goes together.
     FitOptions(
         method=method, n_partitions=len(named), partition_by="order", remainder="spread", seed=0, averaging=averaging,
         sketch=first.kind if random else "gaussian", sketch_size=None, fit_intercept=True, alpha=alpha,
+        weighting=weighting,
     )  # fmt: skip
     _check_sizes(named, regression, random)
     names = tuple(summary.parts[0].name if len(summary.parts) == 1 else name for name, summary in named)
@@ -113,8 +117,6 @@ def _regression(
     target: str | Sequence[str] | None,
     features: Sequence[str] | None,
     fit_intercept: bool | None,
-    averaging: str,
-    alpha: float,
 ) -> Regression:
     targets = summary.about.targets if target is None else (target,) if isinstance(target, str) else tuple(target)
     if not targets:
@@ -141,7 +143,7 @@ def _regression(
     columns = ((INTERCEPT,) if with_ones else ()) + tuple(chosen)
     if not columns:
         raise InputError("There is nothing to fit: no features and no intercept.")
-    return Regression(columns, targets, int(with_ones), float(alpha), averaging)
+    return Regression(columns, targets, int(with_ones))
 
 
 def _shown(columns: Iterable[str]) -> str:
@@ -196,6 +198,7 @@ def _circumstances(
             "method": method,
             "fit_intercept": INTERCEPT in regression.features,
             "averaging": regression.averaging,
+            "weighting": regression.weighting,
             "alpha": regression.penalty,
             "sketch": first.kind,
             "files": [describe(name, summary) for name, summary in named],

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import gammaincinv
 
+from partsketch.common.errors import InputError
 from partsketch.common.sketch_law import ORTHOGONAL
 from partsketch.sketches.base import FloatArray, SketchSpecification
 from partsketch.sketches.cost import SketchCost
@@ -119,5 +120,10 @@ class OrthogonalSketch(TriangularSketch):
     ) -> tuple[FloatArray, FloatArray | None]:
         """Factor the sums of products and draw the sketch."""
         assert specification.size is not None
+        if specification.private and specification.size >= row_count:
+            raise InputError(
+                f"sketch_size={specification.size} is too large for a private sketch of {row_count} rows: one with as "
+                "many rows as the data tells all sums of products exactly; give a smaller one."
+            )
         factor = super().concluded_rows(specification, matrix, row_count)[0]
         return orthogonal_rows(factor, specification.size, row_count, specification.seed, stream), None

@@ -30,7 +30,7 @@ class SketchMoments:
     row_counts : array of shape (k,)
         Rows p_i behind each sketch.
     sizes, ranks : arrays of shape (k,)
-        Rows m_i and rank r_i of each sketch.
+        Rows m_i, no more than the rotation has, and rank r_i of each sketch.
     losses : array of shape (k,)
         Estimates of ℓ_i.
     inverse_roots : list of arrays of shape (d, r_i)
@@ -133,10 +133,11 @@ def sketch_moments(
         read_sketch(matrix, feature_columns, target_column, free_columns, int(count))
         for matrix, count in zip(sketches, row_counts, strict=True)
     ]
-    sizes = np.array([float(part.row_count) for part in parts])
     ranks = np.array([float(part.rank) for part in parts])
     counts = np.asarray(row_counts, dtype=np.float64)
     rotations = np.array([rotation_rows(sketch, int(count)) for count in counts])
+    # A sketch with more rows than its rotation holds all of them, and zeros.
+    sizes = np.minimum([float(part.row_count) for part in parts], rotations)
     for index, part in enumerate(parts):
         # A sketch with no more rows than its rank does not show the rank of its partition: assume all columns.
         rank = part.columns if part.rank == part.row_count else part.rank

@@ -16,9 +16,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import digamma, polygamma
 
 from partsketch.common.errors import InputError
+from partsketch.common.sketch_law import SketchLaw
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.heterogeneity import Heterogeneity, constant_noise_heterogeneity
@@ -75,7 +77,8 @@ def information_weights(moments: SketchMoments) -> FloatArray:
     array of shape (k,)
         Weights of mean one; exactly ones where all sketches carry the same.
     """
-    return _of_mean_one(np.exp(-_drawn_noise(moments)) / noise_of_rows(moments))
+    noise = noise_of_rows(moments.sizes, moments.row_counts, moments.law)
+    return _of_mean_one(np.exp(-_drawn_noise(moments)) / noise)
 
 
 def _of_mean_one(weights: FloatArray) -> FloatArray:
@@ -84,14 +87,19 @@ def _of_mean_one(weights: FloatArray) -> FloatArray:
     return np.ones(len(weights)) if even else np.asarray(weights / weights.mean())
 
 
-def noise_of_rows(moments: SketchMoments) -> FloatArray:
+def noise_of_rows(sizes: ArrayLike, row_counts: ArrayLike, law: SketchLaw) -> FloatArray:
     """Return φ_i, the variance of a sketch row per unit of noise in the rows: `p/m + 1`, or `p/m` if S is orthogonal.
 
     Without the one it is `S_iS_iᵀ` across the features; along them it is larger, by the fluctuations of the sketch.
     """
-    counts = moments.row_counts
-    rotations = np.array([rotation_rows(moments.law, int(count)) for count in counts])
-    return np.asarray(1 + np.maximum(counts / moments.sizes - counts / rotations, 0.0))
+    counts = np.asarray(row_counts, dtype=np.float64)
+    rotations = np.array([rotation_rows(law, int(count)) for count in counts])
+    return np.asarray(1 + np.maximum(counts / np.asarray(sizes, dtype=np.float64) - counts / rotations, 0.0))
+
+
+def weights_by_counts(sizes: ArrayLike, row_counts: ArrayLike, law: SketchLaw) -> FloatArray:
+    """Weights `1/φ_i` of stacked sketches, for one noise variance in all partitions: they need counts of rows only."""
+    return _of_mean_one(1 / noise_of_rows(sizes, row_counts, law))
 
 
 def _drawn_noise(moments: SketchMoments) -> FloatArray:

@@ -131,8 +131,10 @@ def stacked_fit(
     if len(row_counts) != len(parts):
         raise InputError(f"{len(parts)} sketches came with {len(row_counts)} row_counts: pass one count per sketch.")
     counts = np.asarray(row_counts, dtype=np.float64)
-    sizes = np.array([float(part.row_count) for part in parts])
-    given = _stack_weights(weights, len(parts))
+    rotations = np.array([rotation_rows(sketch, int(count)) for count in counts])
+    # A sketch with more rows than its rotation holds all of them, and zeros.
+    sizes = np.minimum([float(part.row_count) for part in parts], rotations)
+    given = stack_weights(weights, len(parts))
     scales = np.sqrt(given)
     factors = [scale * part.factor for scale, part in zip(scales, parts, strict=True)]
     stacked = np.vstack(factors)
@@ -143,7 +145,6 @@ def stacked_fit(
         raise InputError(
             f"{counts.sum():g} rows of rank {rank} leave nothing to estimate the noise from: use more rows."
         )
-    rotations = np.array([rotation_rows(sketch, int(count)) for count in counts])
     finite = np.isfinite(rotations)
     sampling = np.where(finite, 1 - sizes / np.where(finite, rotations, 1.0), 1.0)
     whitened = [factor[:, :-1] @ pooled.inverse_root for factor in factors]
@@ -172,7 +173,7 @@ def stacked_fit(
     )
 
 
-def _stack_weights(weights: ArrayLike | None, count: int) -> FloatArray:
+def stack_weights(weights: ArrayLike | None, count: int) -> FloatArray:
     """Return the weights of the sketches; they have no scale of their own, and get the mean one."""
     if weights is None:
         return np.ones(count)

@@ -69,7 +69,7 @@ def certify_whole(
         sketch_terms=np.full(k, excess / k),
         averaging_term=0.0,
         kind="estimated" if law.is_exact else "approximate",
-        reason="unbiased for Gaussian sketches, whatever the data" if law.is_exact else law.reason,
+        reason="unbiased, whatever the data" if law.is_exact else law.reason,
         confidence=absolute,
         relative_confidence=relative,
     )
