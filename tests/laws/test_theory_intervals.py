@@ -22,7 +22,7 @@ def covered(centre: FloatArray, covariance: theory.CoefficientCovariance) -> lis
     return [float(np.mean((end[:, 0] <= TRUTH) & (end[:, 1] >= TRUTH))) for end in ends]
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "srht", "sparse_sign"])
+@pytest.mark.parametrize("kind", ["gaussian", "orthogonal", "srht", "sparse_sign"])
 def test_coverage_of_sketched_fits(kind: str) -> None:
     rng = np.random.default_rng(41)
     designs = [rng.standard_normal((ROWS, COLUMNS)) * (1.7 if i == 0 else 1.0) for i in range(PARTITIONS)]

@@ -34,7 +34,7 @@ def same_model(first: ps.Model, second: ps.Model) -> None:
     assert np.array_equal(first.coefficients, second.coefficients)
     assert np.array_equal(first.intercept, second.intercept)
     assert first.certificates == second.certificates
-    assert np.array_equal(first.conf_int(), second.conf_int())
+    assert [one.to_dict() for one in first.inferences] == [one.to_dict() for one in second.inferences]
     assert str(first.summary()) == str(second.summary())
 
 

@@ -20,7 +20,7 @@ ROWS, SEGMENT = 9_000, 1_100
 #: The middle one is shorter than a segment.
 BOUNDS = (0, 4_000, 4_700, ROWS)
 
-KINDS = ["triangular", "gaussian", "srht", "sparse_sign", "count_sketch", "row_sample"]
+KINDS = ["triangular", "gaussian", "orthogonal", "srht", "sparse_sign", "count_sketch", "row_sample"]
 
 
 def rows(held: str, columns: int) -> Source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +20,8 @@ def information_bound(summary: Summary) -> InformationBound | None:
     """Return the bound for a private Gaussian sketch; others come with the means to draw their random numbers again."""
     known = int(INTERCEPT in summary.columns)
     law = get_sketch(summary.kind).law
-    gaussian = law is not None and law.is_exact
+    # Whoever has an orthogonal sketch can make a Gaussian one of it: it tells more, and this bound does not hold.
+    gaussian = law is not None and law.is_exact and math.isinf(law.rotation(1))
     if not summary.about.private or not gaussian or len(summary.columns) <= known or not summary.row_count:
         return None
     return sketch_information_bound(summary.matrix, summary.row_count, known)
@@ -64,7 +66,10 @@ def print_sketches(written: Sequence[tuple[str, Summary]]) -> None:
     bounds = [(name, summary, bound) for name, summary in written if (bound := information_bound(summary)) is not None]
     for name, summary, bound in bounds:
         console.print(_sentence(name, summary, bound))
-    if bounds:
+    unknown = [name for name, summary in written if summary.about.private and information_bound(summary) is None]
+    for name in unknown:
+        console.print(f"{name}: no bound is known on what this kind of sketch tells of the rows.")
+    if bounds or unknown:
         console.print(_NOT_PRIVATE)
 
 
