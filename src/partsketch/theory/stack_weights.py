@@ -153,17 +153,24 @@ def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice
         return _untested(moments, agreement)
     told = f"(p = {agreement.p_value:.2g})"
     if agreement.p_value < LEAST_AGREEMENT:
-        share = mixture_share(moments)
-        reason = (
-            f"partitions do not share their coefficients {told}, so that weights would change what is estimated; "
-            f"{share:.0%} of the fit is the average of the partitions' fits by rows"
-        )
-        return StackChoice("mixture" if share > 0 else "rows", ones, share, reason, agreement)
+        return _unlike(moments, agreement, f"partitions do not share their coefficients {told}, so that weights would ")
     if np.ptp(weights) == 0:
         reason = f"partitions share their coefficients as far as the sketches show {told}, and all sketches carry alike"
         return StackChoice("rows", ones, 0.0, reason, agreement)
     reason = f"partitions share their coefficients as far as the sketches show {told}"
     return StackChoice("information", weights, 0.0, reason, agreement)
+
+
+def _unlike(moments: SketchMoments, agreement: Heterogeneity, why: str) -> StackChoice:
+    """Mix the stack with the average, as far as that pays; equal weights aim at exact least squares in both."""
+    try:
+        share = mixture_share(moments)
+        mixed = f"{share:.0%} of the fit is the average of the partitions' fits by rows"
+    except InputError as error:
+        share, mixed = 0.0, f"no part of the average is taken, because {str(error).rstrip('.')}"
+    reason = f"{why}change what is estimated; {mixed}"
+    ones = np.ones(len(moments.sketches))
+    return StackChoice("mixture" if share > 0 else "rows", ones, share, reason, agreement)
 
 
 def _untested(moments: SketchMoments, agreement: Heterogeneity) -> StackChoice:
