@@ -1,4 +1,4 @@
-"""What inverse-variance weights save when partitions are unlike or uneven, against equal weights and stacking, by rows and by information."""
+"""What weights save when partitions are unlike or uneven: of averaged fits, and of stacked sketches."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ depend on the features. Then fits vary by a factor Ψ more than constant noise h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import fdtrc
@@ -132,21 +132,20 @@ def constant_noise_heterogeneity(moments: SketchMoments) -> Heterogeneity:
     rotations = np.array([moments.law.rotation(int(count)) for count in moments.row_counts])
     of_rows = moments.sizes * (1 - moments.ranks / rotations) / rows
     noise = losses / freedom * (np.maximum(1 - moments.sizes / rotations, 0.0) + of_rows)
-    parts = [
-        replace(part, factor=part.factor / np.sqrt(variance))
-        for part, variance in zip(moments.sketches, noise, strict=True)
-    ]
-    pooled = pooled_moments(parts)
+    scales = 1 / np.sqrt(noise)
+    stacked = np.vstack([scale * part.factor for part, scale in zip(moments.sketches, scales, strict=True)])
+    pooled = PartitionMoments(stacked, int(moments.sizes.sum()), moments.sketches[0].free_columns)
     above = float(moments.ranks.sum() - pooled.rank)
     if above <= 0:
         return Heterogeneity.unavailable("partitions have no direction in common")
-    statistic = max(pooled.loss - sum(part.loss for part in parts), 0.0)
-    return _welch_james(statistic, above, [_others(part, pooled) for part in parts], freedom)
+    statistic = max(pooled.loss - float(np.sum(losses / noise)), 0.0)
+    others = [_others(part, scale, pooled) for part, scale in zip(moments.sketches, scales, strict=True)]
+    return _welch_james(statistic, above, others, freedom)
 
 
-def _others(part: PartitionMoments, pooled: PartitionMoments) -> FloatArray:
+def _others(part: PartitionMoments, scale: float, pooled: PartitionMoments) -> FloatArray:
     """Eigenvalues of what the other partitions add to the common fit, in directions that this one sees."""
-    shares = np.linalg.svd(part.root @ pooled.inverse_root, compute_uv=False)[: part.rank] ** 2
+    shares = np.linalg.svd(scale * part.root @ pooled.inverse_root, compute_uv=False)[: part.rank] ** 2
     return np.clip(1 - shares, 0.0, 1.0)
 
 
