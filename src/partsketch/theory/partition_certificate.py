@@ -82,7 +82,9 @@ def mixture_share(moments: SketchMoments) -> float:
     """Return the share s of `Σ (p_i/n) θ_i` with which its mixture with the stacked fit loses least, by the sketches.
 
     The mixture loses `(1 − s)² c + s² Δ + 2 s (1 − s) a`, with c and Δ what the stack and the average lose and a what
-    their errors have in common.
+    their errors have in common: least at `s = (c − a)/q`, q the squared distance of both fits. As long as that is no
+    larger than noise makes it, its mean over the noise is taken instead: the distance itself is large just when the
+    stack is far off, and a share that falls with it keeps too much of the stack.
 
     Parameters
     ----------
@@ -92,20 +94,38 @@ def mixture_share(moments: SketchMoments) -> float:
     scatter = pooled_scatter(moments)
     scalars = _scalars(moments, given_weights(moments, row_shares(moments)), scatter)
     gain = float(np.sum(scalars.error - scalars.both))
-    away = scalars.length + float(scalars.own.sum())
+    away = _noise_distance(scalars) if _is_noise(scalars) else _distance(scalars)
     return float(np.clip(gain / away, 0.0, 1.0)) if away > 0 else 0.0
+
+
+def _distance(scalars: ExcessScalars) -> float:
+    """Squared distance between the stack and the fit, what sketches underestimate of it included."""
+    return scalars.length + float(scalars.own.sum())
+
+
+def _noise_distance(scalars: ExcessScalars) -> float:
+    """Return the mean of that distance if averaging costs nothing by itself."""
+    return float(np.sum(scalars.fit + scalars.error - 2 * scalars.both + scalars.own))
+
+
+def _is_noise(scalars: ExcessScalars) -> bool:
+    """Tell whether the distance is within one and a half standard deviations of what noise makes it."""
+    most = 1 + 1.5 * math.sqrt(2 / scalars.spread_dimensions)
+    return 0 < _distance(scalars) <= most * _noise_distance(scalars)
 
 
 def _optimism(scalars: ExcessScalars) -> float:
     """Return what the estimate lacks because the share of the average was made from the same sketches.
 
-    The share h/q falls with the distance between both fits, which is large just when the stack is far off: Stein's
-    lemma gives `4 s h/r` for that. And h itself is an estimate, which chance makes too large where it is taken.
+    A share h/q that falls with the distance q between both fits is small just when the stack is far off: Stein's lemma
+    gives `4 s h/r` for that. And h itself is an estimate, which chance makes too large where it is taken.
     """
     gains = scalars.error - scalars.both
     variance = len(gains) * float(np.var(gains, ddof=1)) if len(gains) > 1 else 0.0
-    away = scalars.length + float(scalars.own.sum())
-    return max(4 * float(gains.sum()) / max(scalars.rank, 1) + (2 * variance / away if away > 0 else 0.0), 0.0)
+    is_noise = _is_noise(scalars)
+    away = _noise_distance(scalars) if is_noise else _distance(scalars)
+    stein = 0.0 if is_noise else 4 * float(gains.sum()) / max(scalars.rank, 1)
+    return max(stein + (2 * variance / away if away > 0 else 0.0), 0.0)
 
 
 def row_shares(moments: SketchMoments) -> FloatArray:
