@@ -110,7 +110,7 @@ def _noise_distance(scalars: ExcessScalars) -> float:
 
 def _is_noise(scalars: ExcessScalars) -> bool:
     """Tell whether the distance is within one and a half standard deviations of what noise makes it."""
-    most = 1 + 1.5 * math.sqrt(2 / scalars.spread_dimensions)
+    most = 1 + 1.5 * math.sqrt(2 / max(scalars.rank, 1))
     return 0 < _distance(scalars) <= most * _noise_distance(scalars)
 
 
