@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import partsketch as ps
 from partsketch import InputError, theory
-from partsketch.cli import _run
+from partsketch.cli import run
 
 FloatArray = NDArray[np.float64]
 FEATURES = ["a", "b", "c"]
@@ -139,7 +139,7 @@ def test_files_and_commands_give_the_fit(tmp_path: Path, weighting: str, capsys:
         ["fit", str(tmp_path / "rows.parquet"), "-t", "y", "-f", "a,b,c", "--method", "stack", "--partition-by", "site",
          "-m", "20", "--seed", "7"],
     ):  # fmt: skip
-        assert _run([*command, "--weighting", weighting, "--json"]) == 0
+        assert run([*command, "--weighting", weighting, "--json"]) == 0
         model = json.loads(capsys.readouterr().out)["model"]
         np.testing.assert_array_equal(np.ravel(model["coefficients"]), fitted.coefficients.ravel())
         assert model["record"]["reasons"]["weighting"] == fitted.record.reasons["weighting"]

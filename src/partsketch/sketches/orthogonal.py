@@ -2,7 +2,7 @@
 
 No row of H is ever made. With A = QR, p rows and q columns, `H A = (HQ) R`, and HQ is an m×q block of a uniformly
 distributed rotation of p dimensions. So is the upper block of `N T⁻¹`, where N is a p×q matrix of normal numbers and T
-its triangular factor: multiplying N by a rotation changes neither its law nor T, so that `N T⁻¹` has orthonormal columns
+its triangular factor: multiplying N by a rotation changes neither its law nor T, so `N T⁻¹` has orthonormal columns
 in uniform directions. Of N the sketch needs the first m rows, N₁, and of the others only `N₂ᵀN₂`, since
 `TᵀT = N₁ᵀN₁ + N₂ᵀN₂`. That is Wishart's matrix, and is drawn as a triangle of q×q numbers (Bartlett). Hence
 
