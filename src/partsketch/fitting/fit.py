@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -126,7 +126,7 @@ def finish_fit(
         features, source.target_names, int(options.fit_intercept), float(options.alpha), options.averaging
     )
     if refined is not None:
-        standard: tuple[Summary, ...] = ()
+        standard: Sequence[Summary] = ()
         combination = combine_solution(refined.solution)
     else:
         coordinates, standard = standardise(
