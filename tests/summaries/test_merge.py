@@ -34,7 +34,7 @@ def whole(pieces: tuple[Piece, ...], partition: int) -> Piece | None:
     fold = PieceFold(WORDS)
     for one in pieces:
         fold.add(one)
-    return fold.result(partition)
+    return fold.take(partition)
 
 
 @given(

@@ -6,8 +6,11 @@ more than the work on them.
 
 from __future__ import annotations
 
+import ctypes
+import sys
 import weakref
 from collections import deque
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,3 +68,14 @@ _NUMBERS = Pool(np.float64, most_arrays=16, most_numbers=2**17 + 2**16)
 def fresh(shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Return an array of this shape, its entries whatever they are, that belongs to the caller."""
     return _NUMBERS.take(int(np.prod(shape))).reshape(shape)  # type: ignore[return-value]
+
+
+def give_back() -> None:
+    """Return freed memory to the system, where that can be asked for.
+
+    Memory that worker threads freed is kept for these threads, and is of no use to the one that goes on.
+    """
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)

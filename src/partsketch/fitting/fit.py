@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -132,7 +132,7 @@ def finish_fit(
         weighting=options.weighting,
     )
     if refined is not None:
-        standard: tuple[Summary, ...] = ()
+        standard: Sequence[Summary] = ()
         combination = combine_solution(refined.solution)
     else:
         coordinates, standard = standardise(

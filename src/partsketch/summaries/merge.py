@@ -58,9 +58,9 @@ class PieceFold:
             for level, segment, piece in self._folds[partition].nodes()
         )
 
-    def result(self, partition: int) -> Piece | None:
-        """Return all of a partition in one piece, or None when nothing of it came."""
-        return self._folds[partition].result() if partition in self._folds else None
+    def take(self, partition: int) -> Piece | None:
+        """Return all of a partition in one piece, and keep nothing of it; None when nothing of it came."""
+        return self._folds.pop(partition).result() if partition in self._folds else None
 
     def _merged(self, first: Piece, second: Piece) -> Piece:
         return _merged(self._merging, first, second)

@@ -29,11 +29,14 @@ class PassRequest(ABC):
         Row numbers of a segment.
     merging
         How what two segments became is merged.
+    group
+        Partitions that this pass is for, where they are too many for one; None means all.
     """
 
     partitioning: Partitioning
     fit_intercept: bool
     segment_rows: int
+    group: range | None = None
 
     @property
     @abstractmethod
@@ -70,6 +73,7 @@ class SummaryRequest(PassRequest):
     guides: tuple[FloatArray, ...] = ()
     centres: tuple[FloatArray, ...] = ()
     segment_rows: int = 0
+    group: range | None = None
 
     def __post_init__(self) -> None:
         if not self.segment_rows:

@@ -240,8 +240,9 @@ def _gain(parts: Sequence[PartitionMoments], variation: FloatArray) -> _Gain | N
     if mean <= 0 or float(losses.sum()) <= _ROUNDING * targets:
         return None
     squares = noise**2 * freedom / (freedom + 2)
-    pairs = np.einsum("iab,jba->ij", grams, grams)
-    crossed = float(noise @ pairs @ noise) + float((squares - noise**2) @ np.diagonal(pairs))
+    # Σ_ij v_i v_j tr(H_i H_j) is tr M² with M = Σ v_i H_i: no matrix of all pairs.
+    together = np.tensordot(noise, grams, axes=1)
+    crossed = float(np.sum(together * together.T)) + float((squares - noise**2) @ np.einsum("iab,iba->i", grams, grams))
     variance = float(squares @ (ranks - 2 * shares)) + crossed
     above = min(mean**2 / variance, float(ranks.sum() - pooled.rank)) if variance > 0 else 1.0
     below = mean**2 / float(np.sum(parts_of_mean**2 / (freedom + 2))) - 2

@@ -139,16 +139,15 @@ def _scalars(
     pooled, sizes, ranks = scatter.pooled, moments.sizes, moments.ranks
     # Noise of a fit per unit of loss and of its inverse Gram matrix: 1/m for a Gaussian sketch.
     rates = moments.noise_factors * moments.inverse_scales
-    far = [pooled.root @ part.inverse_root for part in moments.sketches]
-    traces = np.array([float(np.sum(product**2)) for product in far])
+    traces = np.array([float(np.sum((pooled.root @ part.inverse_root) ** 2)) for part in moments.sketches])
     fit = weights.squared_loss_products * rates * traces
     own = weights.squared_loss_products * moments.noise_factors * moments.traces - fit
     both = weights.loss_products * rates * ranks
     error = scatter.scatter.sum(axis=0)
     whitening = pooled.root @ pooled.inverse_root
     around = error - 2 * float(both.sum()) / max(pooled.rank, 1) * np.eye(pooled.rank)
-    for product, noise in zip(far, weights.squared_loss_products * rates, strict=True):
-        turned = whitening.T @ product
+    for part, noise in zip(moments.sketches, weights.squared_loss_products * rates, strict=True):
+        turned = whitening.T @ (pooled.root @ part.inverse_root)
         around += noise * turned @ turned.T
     average = weights.values @ moments.coefficients
     away = share * (whitening.T @ (pooled.root @ (average - pooled.solution)))

@@ -117,7 +117,7 @@ class RowPasses:
         collected = Collector(request, tasks)
         for outcome in run_tasks(self._engine, self._source, request, tasks, range(len(tasks)), Tolerance()):
             collected.add(outcome)
-        whole = collected.fold.result(0)
+        whole = collected.fold.take(0)
         if whole is None:
             raise InputError(f"There are no rows to fit in {self._source.description}.")
         matrix, (columns, count) = whole.matrices[0], coefficients.shape
