@@ -24,6 +24,8 @@ from partsketch.simulate import draw_sketches
 FloatArray = NDArray[np.float64]
 Partition = tuple[FloatArray, FloatArray]
 LEVELS = (0.90, 0.95, 0.99)
+#: Shares of fewer draws say nothing: the standard error of one of 90% would be above 4%.
+_FEWEST_DRAWS = 50
 COLUMNS, PARTITIONS, ROWS = 6, 8, 200
 
 
@@ -241,6 +243,9 @@ def table(rows: list[Coverage]) -> str:
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
+        if row.draws < _FEWEST_DRAWS:
+            lines.append(f"| {row.design} | {row.sketch_size} |" + " – |" * 9)
+            continue
         shares = " | ".join(f"{100 * share:.1f}" for share in (*row.covered, *row.covered_relative))
         lines.append(
             f"| {row.design} | {row.sketch_size} | {row.excess:.3f} | {row.certified:.3f} ± {row.certified_error:.3f} "

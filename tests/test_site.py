@@ -11,7 +11,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from partsketch.cli import _COMMANDS
+from partsketch.cli import COMMANDS
+
+# One process makes what they all look at.
+pytestmark = pytest.mark.xdist_group("site")
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -71,7 +74,7 @@ def test_markdown_links_of_the_repository_lead_somewhere() -> None:
     assert broken == []
 
 
-@pytest.mark.parametrize("command", _COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_a_page_that_shows_it(command: str) -> None:
     assert f"partsketch {command}" in (DOCS / f"{command}.md").read_text()
 

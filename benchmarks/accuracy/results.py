@@ -75,4 +75,9 @@ def _intervals(found: list[Mapping[str, Any]]) -> Iterator[str]:
     yield "|---|" + "---:|" * len(settings)
     for method in methods:
         row = [cells[method, setting] for setting in settings]
-        yield f"| {method} | " + " | ".join(f"{e['covered']:.1%} ± {e['standard_error']:.1%}" for e in row) + " |"
+        yield f"| {method} | " + " | ".join(_interval_cell(entry) for entry in row) + " |"
+
+
+def _interval_cell(entry: Mapping[str, Any]) -> str:
+    withheld = f" ({entry['withheld']} withheld)" if entry["withheld"] else ""
+    return f"{entry['covered']:.1%} ± {entry['standard_error']:.1%}{withheld}"

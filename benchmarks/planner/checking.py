@@ -14,7 +14,7 @@ from benchmarks.problem import Arrays
 from partsketch import Plan
 from partsketch.fitting.options import FitOptions
 from partsketch.planner.calibration import Calibration
-from partsketch.planner.choosing import make_plan, options_from
+from partsketch.planner.choice import make_plan, options_from
 from partsketch.planner.plan import Candidate
 from partsketch.planner.survey import look
 from partsketch.simulate import draw_excess_losses, partition_factors

@@ -18,7 +18,7 @@ from partsketch import LocalEngine
 from partsketch.engines.local import usable_cores
 from partsketch.fitting.fit import fit_source
 from partsketch.fitting.options import FitOptions
-from partsketch.planner.choosing import make_plan, options_from
+from partsketch.planner.choice import make_plan, options_from
 from partsketch.planner.survey import look
 
 #: Rows, columns, storage, partitions; method and sketch. Sizes that are large beside what the allocator rounds off.

@@ -10,7 +10,7 @@ from benchmarks.planner.memory import check_memory
 from benchmarks.planner.results import summary
 from benchmarks.planner.settings import data_sets
 from partsketch.planner.machine import describe_machine
-from partsketch.planner.measuring import measure
+from partsketch.planner.measurement import measure
 
 
 def run(quick: bool) -> dict[str, Any]:

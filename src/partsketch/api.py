@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
-from typing import Any, Literal, overload
+from os import PathLike
+from typing import Any, Literal, Unpack, overload
 
-from partsketch.common.errors import InputError, PartsketchWarning
+from partsketch.common.errors import PartsketchWarning
+from partsketch.common.signatures import divided, passes_on
 from partsketch.engines.base import using_engine
-from partsketch.fitting.data_request import open_for_fit, with_origin
-from partsketch.fitting.limits import Limits, limits_from
-from partsketch.fitting.options import FitOptions, seed_from
+from partsketch.fitting.data_request import DataRequest
+from partsketch.fitting.keywords import FIT_KEYWORDS, FitKeywords
+from partsketch.fitting.limits import Limits
+from partsketch.fitting.options import FitOptions
 from partsketch.model.model import Model
 from partsketch.planner.fit_request import fit_as_asked
 from partsketch.sites.combine import combine_files, read_summaries
-from partsketch.sites.sketch import SketchOptions, open_for_sketch, sketch_source
+from partsketch.sites.options import SketchKeywords, SketchOptions
+from partsketch.sites.sketch import sketch_source
 from partsketch.summaries.summary import Summary
 
 
@@ -33,6 +36,7 @@ def fit(
     sparsity: int | None = None,
     fit_intercept: bool = True,
     averaging: str = "equal",
+    weighting: str = "auto",
     alpha: float = 0.0,
     engine: Any = "local",
     random_state: Any = None,
@@ -58,8 +62,8 @@ def fit(
         Name of the target column, or several.
     features
         Names of the feature columns; None takes all others.
-    method, n_partitions, partition_by, remainder, sketch, sketch_size, sparsity, fit_intercept, averaging, alpha, \
-route, engine, random_state
+    method, n_partitions, partition_by, remainder, sketch, sketch_size, sparsity, fit_intercept, averaging, weighting, \
+alpha, route, engine, random_state
         As in `SketchedRegression`; partition_by may also be "file".
     weights
         Name of a column of sample weights.
@@ -93,63 +97,45 @@ route, engine, random_state
     >>> round(float(model.coefficients[0, 0]), 6), round(float(model.intercept[0]), 6)
     (2.0, 1.0)
     """
-    options = FitOptions(
-        method=method,
-        n_partitions=n_partitions,
-        partition_by=partition_by,
-        remainder=remainder,
-        sketch=sketch,
-        sketch_size=sketch_size,
-        sparsity=sparsity,
-        fit_intercept=bool(fit_intercept),
-        seed=seed_from(random_state, checkpoint),
-        averaging=averaging,
-        alpha=alpha,
-        on_partition_error=on_partition_error,
-        deadline=deadline,
-        min_partitions=min_partitions,
-        checkpoint=None if checkpoint is None else fspath(checkpoint),
-        limits=None if limits is None else limits_from(limits),
-        route=route,
-    )
+    given = locals()
+    options = FitOptions.made_of(FitKeywords(**{name: given[name] for name in FIT_KEYWORDS}))
+    request = DataRequest(data, target, features, weights, encode, missing)
     with using_engine(engine, data) as runner:
-        source = open_for_fit(data, target, features, options, weights, encode, missing, runner)
-        result = fit_as_asked(source, options, runner)
-    for sentence in result.model.record.warnings:
-        python_warnings.warn(sentence, PartsketchWarning, stacklevel=2)
-    return with_origin(result.model, data, target, features, weights, encode, missing)
+        model = fit_as_asked(request.open_for(options, runner), options, runner).model
+    _warn(model.record.warnings)
+    return request.noted_in(model)
+
+
+def _warn(sentences: Sequence[str]) -> None:
+    """Give warnings to whoever called the function that calls this one."""
+    for sentence in sentences:
+        python_warnings.warn(sentence, PartsketchWarning, stacklevel=3)
 
 
 @overload
 def sketch(
     data: Any, target: str | Sequence[str] | None = ..., features: Sequence[str] | None = ..., *, n_partitions: int,
-    partition_by: str | None = ..., sketch: str = ..., sketch_size: int | None = ..., fit_intercept: bool = ...,
-    site: str = ..., label: str = ..., private: bool = ..., round_rows: int = ..., engine: Any = ...,
-    random_state: Any = ..., weights: str | None = ..., encode: bool = ...,
-    levels: Mapping[str, Sequence[str]] | None = ..., missing: Literal["error", "drop"] = ...,
+    partition_by: str | None = ..., engine: Any = ..., random_state: Any = ..., **keywords: Unpack[SketchKeywords],
 ) -> tuple[Summary, ...]: ...  # fmt: skip
 
 
 @overload
 def sketch(
     data: Any, target: str | Sequence[str] | None = ..., features: Sequence[str] | None = ..., *,
-    n_partitions: int | None = ..., partition_by: str, sketch: str = ..., sketch_size: int | None = ...,
-    fit_intercept: bool = ..., site: str = ..., label: str = ..., private: bool = ..., round_rows: int = ...,
-    engine: Any = ..., random_state: Any = ..., weights: str | None = ..., encode: bool = ...,
-    levels: Mapping[str, Sequence[str]] | None = ..., missing: Literal["error", "drop"] = ...,
+    n_partitions: int | None = ..., partition_by: str, engine: Any = ..., random_state: Any = ...,
+    **keywords: Unpack[SketchKeywords],
 ) -> tuple[Summary, ...]: ...  # fmt: skip
 
 
 @overload
 def sketch(
     data: Any, target: str | Sequence[str] | None = ..., features: Sequence[str] | None = ..., *,
-    n_partitions: None = ..., partition_by: None = ..., sketch: str = ..., sketch_size: int | None = ...,
-    fit_intercept: bool = ..., site: str = ..., label: str = ..., private: bool = ..., round_rows: int = ...,
-    engine: Any = ..., random_state: Any = ..., weights: str | None = ..., encode: bool = ...,
-    levels: Mapping[str, Sequence[str]] | None = ..., missing: Literal["error", "drop"] = ...,
+    n_partitions: None = ..., partition_by: None = ..., engine: Any = ..., random_state: Any = ...,
+    **keywords: Unpack[SketchKeywords],
 ) -> Summary: ...  # fmt: skip
 
 
+@passes_on(SketchKeywords, DataRequest, SketchOptions)
 def sketch(
     data: Any,
     target: str | Sequence[str] | None = None,
@@ -157,19 +143,9 @@ def sketch(
     *,
     n_partitions: int | None = None,
     partition_by: str | None = None,
-    sketch: str = "gaussian",
-    sketch_size: int | None = None,
-    fit_intercept: bool = True,
-    site: str = "",
-    label: str = "",
-    private: bool = False,
-    round_rows: int = 1,
     engine: Any = "local",
     random_state: Any = None,
-    weights: str | None = None,
-    encode: bool = False,
-    levels: Mapping[str, Sequence[str]] | None = None,
-    missing: Literal["error", "drop"] = "error",
+    **keywords: Unpack[SketchKeywords],
 ) -> Summary | tuple[Summary, ...]:
     """Summarise the rows of one site; only the summary travels.
 
@@ -213,26 +189,13 @@ def sketch(
     >>> round(float(model.coefficients[0, 0]), 6)
     2.0
     """
-    if private and random_state is not None:
-        raise InputError("A private sketch takes no seed: its random numbers must not be drawn again.")
-    options = SketchOptions(
-        kind=sketch,
-        size=sketch_size,
-        seed=None if private else seed_from(random_state),
-        n_partitions=n_partitions,
-        partition_by=partition_by,
-        fit_intercept=bool(fit_intercept),
-        site=site,
-        label=label,
-        private=private,
-        round_rows=round_rows,
-    )
-    source = open_for_sketch(data, target, features, options, weights, encode, levels, missing)
+    columns, asked = divided(keywords, DataRequest)
+    options = SketchOptions.made_of(random_state, n_partitions=n_partitions, partition_by=partition_by, **asked)
+    source = DataRequest(data, target, features, **columns).open(options.partition_column, options.fit_intercept)
     with using_engine(engine) as runner:
         made = sketch_source(source, options, runner)
-    for sentence in made.warnings:
-        python_warnings.warn(sentence, PartsketchWarning, stacklevel=2)
-    return made.summaries[0] if n_partitions is None and partition_by is None else made.summaries
+    _warn(made.warnings)
+    return made.summaries if options.cuts else made.summaries[0]
 
 
 def combine(
@@ -243,6 +206,7 @@ def combine(
     method: str | None = None,
     fit_intercept: bool | None = None,
     averaging: str = "equal",
+    weighting: str = "auto",
     alpha: float = 0.0,
 ) -> Model:
     """Make a model, its certificate and intervals from sketches alone.
@@ -258,7 +222,7 @@ def combine(
         "stack" (the default for sketches) or "partition"; for exact summaries "exact" (the default) or "average".
     fit_intercept
         None: if the sketches have a column of ones.
-    averaging, alpha
+    averaging, weighting, alpha
         As in `SketchedRegression`.
 
     Returns
@@ -266,7 +230,6 @@ def combine(
     Model
         As from `partsketch.fit`; its record names the files.
     """
-    fit = combine_files(read_summaries(files), target, features, method, fit_intercept, averaging, alpha)
-    for sentence in fit.model.record.warnings:
-        python_warnings.warn(sentence, PartsketchWarning, stacklevel=2)
+    fit = combine_files(read_summaries(files), target, features, method, fit_intercept, averaging, alpha, weighting)
+    _warn(fit.model.record.warnings)
     return fit.model

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from os import fspath
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from partsketch.common.errors import InputError, PartsketchWarning
 from partsketch.engines.base import using_engine
-from partsketch.fitting.array_request import open_collection, split_partition_column, target_names
-from partsketch.fitting.batches import Batches, add_batch, check_batches
+from partsketch.fitting.array_request import open_checked, split_partition_column
+from partsketch.fitting.batches import Batches, add_batch, check_batches, options_of_batch
 from partsketch.fitting.fit import Fit
-from partsketch.fitting.limits import limits_from
-from partsketch.fitting.options import AUTO, RESERVED_PARTITIONS, FitOptions, seed_from
+from partsketch.fitting.keywords import FitKeywords
+from partsketch.fitting.options import RESERVED_PARTITIONS, FitOptions
 from partsketch.model.summary_table import FitSummary
 from partsketch.planner.fit_request import fit_as_asked
-from partsketch.sources.base import Source
-from partsketch.sources.cluster.chunked import cluster_of
-from partsketch.sources.labelled import LabelledSource
-from partsketch.sources.memory.arrays import array_source
 
 
 def _takes_batches(estimator: SketchedRegression) -> bool:
@@ -40,23 +34,13 @@ def _takes_batches(estimator: SketchedRegression) -> bool:
 #: Rows that are predicted at a time where columns are measured from a centre.
 _PREDICTED_ROWS = 65536
 
-#: Why batches are fitted exactly when no method is named.
-_WHY_EXACT_BATCHES = "method='auto' chose exact. Its factor keeps everything, so it can go on with any batch."
-
-
-def _beginning(options: FitOptions) -> FitOptions:
-    """Return the options of a first batch for which no method was named."""
-    if options.limits is not None and options.limits.any:
-        raise InputError("limits are kept by looking at all rows before a fit: name a method for partial_fit, or fit.")
-    return replace(options, method="exact", limits=None)
-
 
 def _is_vector(y: Any) -> bool:
     """Tell whether targets are given as a vector; collections on a cluster know it without being computed."""
     return int(y.ndim if hasattr(y, "ndim") else np.asarray(y).ndim) == 1
 
 
-class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator, FitKeywords):
     """Linear least squares on partitioned rows, exact or from small random sketches.
 
     Parameters
@@ -73,10 +57,11 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         frame; that column is then not a feature.
     remainder : {"spread", "drop"}, default="spread"
         "spread": partition sizes differ by at most one. "drop": the last rows are left out so that all are equal.
-    sketch : {"gaussian", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample"}, default="gaussian"
-        Kind of sketch. "gaussian" has an exact theory; "srht", "sparse_sign" and "count_sketch" are faster;
-        "row_sample" draws rows evenly, "leverage_sample" by their leverage in two passes over the rows. "auto" compares
-        all kinds and takes its own choice.
+    sketch : {"gaussian", "orthogonal", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample"}, \
+default="gaussian"
+        Kind of sketch. "gaussian" and "orthogonal" have an exact theory, and "orthogonal" loses least; "srht",
+        "sparse_sign" and "count_sketch" are faster; "row_sample" draws rows evenly, "leverage_sample" by their leverage
+        in two passes over the rows. "auto" compares all kinds and takes its own choice.
     sketch_size : int or None, default=None
         Rows of each sketch; None chooses a number by kind, four or more per column to estimate, and records why. For
         "auto" the size of every sketch that is considered; it does not ask for a sketch.
@@ -87,6 +72,12 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
     averaging : {"equal", "inverse_variance"}, default="equal"
         Weights of the partitions in "average" and "partition": equal, or those that minimise the predicted excess
         loss; the latter need the summaries themselves, not only each partition's coefficients.
+    weighting : {"auto", "rows", "information"}, default="auto"
+        Weights of the sketches in "stack". "rows": equal ones, with which the fit aims at exact least squares whatever
+        the partitions are. "information": each sketch by the rows behind a row of it and by its noise, which is best
+        if partitions share their coefficients. "auto": "information" unless a test of the sketches says that they do
+        not; then the equally weighted stack is mixed with the average of the partitions' fits. The record says what
+        was taken and why.
     alpha : float, default=0.0
         Ridge penalty on all rows together, as in scikit-learn's `Ridge`; the intercept is not penalised. On sketches
         it is scaled so that they shrink like the rows.
@@ -151,47 +142,6 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
     array([1., 2., 3.])
     """
 
-    def __init__(
-        self,
-        method: str = "auto",
-        *,
-        n_partitions: int = 8,
-        partition_by: str = "order",
-        remainder: str = "spread",
-        sketch: str = "gaussian",
-        sketch_size: int | None = None,
-        sparsity: int | None = None,
-        fit_intercept: bool = True,
-        averaging: str = "equal",
-        alpha: float = 0.0,
-        engine: Any = "local",
-        on_partition_error: str = "raise",
-        deadline: float | None = None,
-        min_partitions: int | None = None,
-        checkpoint: Any = None,
-        limits: Any = None,
-        route: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.method = method
-        self.n_partitions = n_partitions
-        self.partition_by = partition_by
-        self.remainder = remainder
-        self.sketch = sketch
-        self.sketch_size = sketch_size
-        self.sparsity = sparsity
-        self.fit_intercept = fit_intercept
-        self.averaging = averaging
-        self.alpha = alpha
-        self.engine = engine
-        self.on_partition_error = on_partition_error
-        self.deadline = deadline
-        self.min_partitions = min_partitions
-        self.checkpoint = checkpoint
-        self.limits = limits
-        self.route = route
-        self.random_state = random_state
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -209,9 +159,9 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         SketchedRegression
             The fitted estimator.
         """
-        options = self._options()
+        options = FitOptions.made_of(self)
         with using_engine(self.engine, X) as engine:
-            source = self._open(X, y, sample_weight, options.partition_column, engine)
+            source = open_checked(self, X, y, sample_weight, options.partition_column, engine)
             fit = fit_as_asked(source, options, engine)
         self._batches = None
         if fit.gathered is not None and fit.summaries and source.row_count is not None:
@@ -243,11 +193,8 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         SketchedRegression
             The fitted estimator.
         """
-        options, started = self._options(), hasattr(self, "model_")
-        why_method = None
-        if options.method == AUTO:
-            options = self._chosen_before(options) if started else _beginning(options)
-            why_method = self.model_.record.reasons["method"] if started else _WHY_EXACT_BATCHES
+        started = hasattr(self, "model_")
+        options, why_method = options_of_batch(FitOptions.made_of(self), self.model_ if started else None)
         check_batches(options)
         before = self._batches if started else None
         if started and before is None:
@@ -255,44 +202,13 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if started and self.model_.method != options.method:
             raise InputError(f"method={options.method!r} cannot go on from {self.model_.method!r}: fit anew.")
         with using_engine(self.engine, X) as engine:
-            source = self._open(X, y, sample_weight, None, engine, reset=not started)
+            source = open_checked(self, X, y, sample_weight, None, engine, reset=not started)
             if started and source.target_names != self.model_.target_names:
                 raise InputError(
                     f"This batch has the targets {source.target_names}, those before had {self.model_.target_names}."
                 )
             fit, self._batches = add_batch(before, source, options, engine, new_partition, why_method)
         return self._keep(fit, _is_vector(y))
-
-    def _chosen_before(self, options: FitOptions) -> FitOptions:
-        """Return the options of the fit before, which had a method chosen for it."""
-        used = self.model_.record.options
-        if used["method"] == "whole":
-            raise InputError(
-                "method='auto' chose 'whole', which makes every sketch of all rows and cannot go on: name 'stack'."
-            )
-        names = ("method", "sketch", "sketch_size", "sparsity")
-        return replace(options, **{name: used[name] for name in names}, limits=None)
-
-    def _options(self) -> FitOptions:
-        return FitOptions(
-            method=self.method,
-            n_partitions=self.n_partitions,
-            partition_by=self.partition_by,
-            remainder=self.remainder,
-            sketch=self.sketch,
-            sketch_size=self.sketch_size,
-            sparsity=self.sparsity,
-            fit_intercept=bool(self.fit_intercept),
-            seed=seed_from(self.random_state, self.checkpoint),
-            averaging=self.averaging,
-            alpha=self.alpha,
-            on_partition_error=self.on_partition_error,
-            deadline=self.deadline,
-            min_partitions=self.min_partitions,
-            checkpoint=None if self.checkpoint is None else fspath(self.checkpoint),
-            limits=None if self.limits is None else limits_from(self.limits),
-            route=self.route,
-        )
 
     def _keep(self, fit: Fit, single: bool) -> Self:
         self.model_ = fit.model
@@ -309,39 +225,6 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator):
         for sentence in fit.model.record.warnings:
             warnings.warn(sentence, PartsketchWarning, stacklevel=3)
         return self
-
-    def _open(
-        self, X: Any, y: Any, sample_weight: Any, partition_column: str | None, engine: Any, reset: bool = True
-    ) -> Source:
-        """Check the data by scikit-learn's rules and return them as a source."""
-        if cluster_of(X) is not None:
-            source = open_collection(X, y, sample_weight, partition_column, engine)
-            self.n_features_in_ = len(source.feature_names)
-            self.__dict__.pop("feature_names_in_", None)
-            if hasattr(X, "columns"):
-                self.feature_names_in_ = np.array(source.feature_names, dtype=object)
-            return source
-        target = y
-        labels, X = split_partition_column(X, partition_column, required=True)
-        # Finiteness of X is checked on the way, tile by tile, instead of in a pass of its own over memory.
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            accept_sparse=("csr", "csc"),
-            dtype="numeric",
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-            multi_output=True,
-            y_numeric=True,
-        )
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        names = getattr(self, "feature_names_in_", None)
-        features = None if names is None else [str(name) for name in names]
-        source = array_source(X, y, sample_weight, features, target_names(target, y, features or ()))
-        return source if labels is None else LabelledSource.from_values(source, labels)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the targets.

@@ -41,12 +41,12 @@ class Ended:
 
 def run_command(arguments: Sequence[str]) -> Ended:
     """Run a command in this process, as `partsketch` would."""
-    from partsketch.cli import _run
+    from partsketch.cli import run
 
     streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", errors="backslashreplace", newline="") for _ in range(2)]
     with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
         try:
-            code = _run(list(arguments))
+            code = run(list(arguments))
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else 1
         except BaseException:

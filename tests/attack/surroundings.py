@@ -210,7 +210,7 @@ def _attack_library(library: str, words: list[str], folder: Path) -> Fault | Non
 
     def prepare() -> None:
         from partsketch.report.explorer.page import page
-        from partsketch.report.page.writing import environment
+        from partsketch.report.page.writer import environment
 
         # What was made with the library before is forgotten.
         environment.cache_clear()

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from partsketch import load
-from partsketch.cli import _COMMANDS, _run
+from partsketch.cli import COMMANDS, run
 
 ROWS = 600
 
@@ -39,7 +39,7 @@ def data(table: pa.Table, tmp_path: Path) -> Path:
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     """Run a command that must fail with exit code 2 and one sentence; return the sentence."""
-    assert _run([str(argument) for argument in arguments]) == 2
+    assert run([str(argument) for argument in arguments]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith("Error: ")
@@ -48,21 +48,21 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 
 def test_fit_prints_both_methods_and_the_loss(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["fit", str(data), "--target", "y", "--method", "partition", "--seed", "1"]) == 0
+    assert run(["fit", str(data), "--target", "y", "--method", "partition", "--seed", "1"]) == 0
     output = capsys.readouterr().out
     for word in ("(intercept)", "x2", "partition", "exact", "difference", "excess loss measured", "time", "seed 1"):
         assert word in output
 
 
 def test_summary_adds_standard_errors(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["fit", str(data), "--target", "y", "--method", "partition", "--seed", "1", "--summary"]) == 0
+    assert run(["fit", str(data), "--target", "y", "--method", "partition", "--seed", "1", "--summary"]) == 0
     output = capsys.readouterr().out
     for word in ("std err", "P>|t|", "R-squared", "to lose"):
         assert word in output
 
 
 def test_fit_as_json_has_model_and_comparison(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["fit", str(data), "--target", "y", "--seed", "1", "--method", "stack", "--json"]) == 0
+    assert run(["fit", str(data), "--target", "y", "--seed", "1", "--method", "stack", "--json"]) == 0
     values = json.loads(capsys.readouterr().out)
     matrix = pq.read_table(data)
     X = np.column_stack([np.ones(ROWS), *(matrix[f"x{i}"].to_numpy() for i in range(3))])
@@ -78,7 +78,7 @@ def test_fit_as_json_has_model_and_comparison(data: Path, capsys: pytest.Capture
 def test_same_seed_same_model_file(data: Path, tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
         assert (
-            _run(["fit", str(data), "--target", "y", "--seed", "7", "--no-compare", "--model", str(tmp_path / name)])
+            run(["fit", str(data), "--target", "y", "--seed", "7", "--no-compare", "--model", str(tmp_path / name)])
             == 0
         )
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
@@ -86,20 +86,20 @@ def test_same_seed_same_model_file(data: Path, tmp_path: Path) -> None:
 
 def test_no_seed_is_a_fresh_seed_that_is_recorded(data: Path, tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
-        assert _run(["fit", str(data), "--target", "y", "--no-compare", "--model", str(tmp_path / name)]) == 0
+        assert run(["fit", str(data), "--target", "y", "--no-compare", "--model", str(tmp_path / name)]) == 0
     first, second = load(tmp_path / "a.json"), load(tmp_path / "b.json")
     assert first.record.seed != second.record.seed
     again = tmp_path / "again.json"
     seed = str(first.record.seed)
-    assert _run(["fit", str(data), "--target", "y", "--no-compare", "--seed", seed, "--model", str(again)]) == 0
+    assert run(["fit", str(data), "--target", "y", "--no-compare", "--seed", seed, "--model", str(again)]) == 0
     assert np.array_equal(load(again).coefficients, first.coefficients)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "feather"])
 def test_predict_writes_every_format(data: Path, tmp_path: Path, ending: str) -> None:
     model, output = tmp_path / "model.json", tmp_path / f"predictions.{ending}"
-    assert _run(["fit", str(data), "--target", "y", "--method", "exact", "--model", str(model)]) == 0
-    assert _run(["predict", str(model), str(data), "--output", str(output)]) == 0
+    assert run(["fit", str(data), "--target", "y", "--method", "exact", "--model", str(model)]) == 0
+    assert run(["predict", str(model), str(data), "--output", str(output)]) == 0
     readers = {"parquet": pq.read_table, "csv": pyarrow.csv.read_csv, "feather": pyarrow.feather.read_table}
     written = readers[ending](output)
     assert written.column_names == ["prediction"]
@@ -108,11 +108,11 @@ def test_predict_writes_every_format(data: Path, tmp_path: Path, ending: str) ->
 
 def test_predict_with_missing_rows_says_which_are_there(table: pa.Table, data: Path, tmp_path: Path) -> None:
     model, holes, output = tmp_path / "model.json", tmp_path / "holes.parquet", tmp_path / "predictions.parquet"
-    assert _run(["fit", str(data), "--target", "y", "--method", "exact", "--model", str(model)]) == 0
+    assert run(["fit", str(data), "--target", "y", "--method", "exact", "--model", str(model)]) == 0
     values = table["x1"].to_numpy().copy()
     values[[3, 10]] = np.nan
     pq.write_table(table.set_column(1, "x1", pa.array(values)), holes)
-    assert _run(["predict", str(model), str(holes), "--output", str(output), "--missing", "drop"]) == 0
+    assert run(["predict", str(model), str(holes), "--output", str(output), "--missing", "drop"]) == 0
     written = pq.read_table(output)
     assert written["row"].to_pylist() == [row for row in range(ROWS) if row not in (3, 10)]
 
@@ -124,9 +124,9 @@ def test_encoded_text_columns_come_back_at_prediction(
     pq.write_table(table, path)
     assert "colour" in refused(capsys, "fit", path, "--target", "y")
     arguments = ["fit", str(path), "--target", "y", "--encode", "--method", "exact", "--model", str(model)]
-    assert _run(arguments) == 0
+    assert run(arguments) == 0
     assert load(model).feature_names == ("x0", "x1", "x2", "colour=green", "colour=red")
-    assert _run(["predict", str(model), str(path), "--output", str(output)]) == 0
+    assert run(["predict", str(model), str(path), "--output", str(output)]) == 0
     capsys.readouterr()
     purple = table.set_column(4, "colour", pa.array(["purple"] * ROWS))
     pq.write_table(purple, tmp_path / "purple.parquet")
@@ -141,10 +141,10 @@ def test_encoded_text_columns_come_back_at_prediction(
 def test_several_targets(table: pa.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, model = tmp_path / "two.parquet", tmp_path / "model.json"
     pq.write_table(table.drop_columns(["colour"]), path)
-    assert _run(["fit", str(path), "-t", "y", "-t", "x2", "--model", str(model), "--seed", "0"]) == 0
+    assert run(["fit", str(path), "-t", "y", "-t", "x2", "--model", str(model), "--seed", "0"]) == 0
     assert load(model).coefficients.shape == (2, 2)
     output = tmp_path / "predictions.parquet"
-    assert _run(["predict", str(model), str(path), "--output", str(output)]) == 0
+    assert run(["predict", str(model), str(path), "--output", str(output)]) == 0
     assert pq.read_table(output).column_names == ["prediction_y", "prediction_x2"]
 
 
@@ -156,7 +156,7 @@ def test_dropped_rows_are_reported(table: pa.Table, tmp_path: Path, capsys: pyte
     message = refused(capsys, "fit", path, "--target", "y")
     assert "'x0'" in message
     assert "row 5" in message
-    assert _run(["fit", str(path), "--target", "y", "--missing", "drop", "--method", "exact"]) == 0
+    assert run(["fit", str(path), "--target", "y", "--missing", "drop", "--method", "exact"]) == 0
     assert "2 rows with missing values were dropped" in capsys.readouterr().err
 
 
@@ -191,7 +191,7 @@ def test_bad_options(data: Path, case: str, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_infinite_variance_is_a_warning(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["fit", str(data), "--target", "y", "--method", "stack", "--sketch-size", "6"]) == 0
+    assert run(["fit", str(data), "--target", "y", "--method", "stack", "--sketch-size", "6"]) == 0
     assert "infinite variance" in capsys.readouterr().err
 
 
@@ -256,7 +256,7 @@ def test_bad_models(data: Path, tmp_path: Path, case: str, capsys: pytest.Captur
 
 def test_prediction_into_an_unknown_format(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "model.json"
-    assert _run(["fit", str(data), "--target", "y", "--method", "exact", "--model", str(model)]) == 0
+    assert run(["fit", str(data), "--target", "y", "--method", "exact", "--model", str(model)]) == 0
     capsys.readouterr()
     assert "predictions.xlsx" in refused(capsys, "predict", model, data, "--output", tmp_path / "predictions.xlsx")
 
@@ -277,9 +277,9 @@ def test_a_new_process_is_silent_in_a_pipe_and_exits_with_two(data: Path, tmp_pa
     assert bad.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", [[], *([name] for name in _COMMANDS)], ids=str)
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=str)
 def test_help_has_an_example(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run([*command, "--help"]) == 0
+    assert run([*command, "--help"]) == 0
     shown = capsys.readouterr().out
     assert "Example: partsketch " in " ".join(shown.split()) or not command
     assert ("--json" in shown) == bool(command)

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from partsketch.cli import _run
+from partsketch.cli import run
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_scripts_name_the_program(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["completion", shell]) == 0
+    assert run(["completion", shell]) == 0
     script = capsys.readouterr().out
     assert f"_PARTSKETCH_COMPLETE={shell}_complete" in script
-    assert _run(["completion", shell, "--json"]) == 0
+    assert run(["completion", shell, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["script"] + "\n" == script
 
 
 def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["completion", "csh"]) == 2
+    assert run(["completion", "csh"]) == 2
     assert "csh" in capsys.readouterr().err
 
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import partsketch as ps
-from partsketch.cli import _run
+from partsketch.cli import run
 from tests import damage
 from tests.cli.test_cli import refused
 from tests.damage import write_files
 
 
 def fit_as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[dict[str, Any], str]:
-    assert _run(["fit", *map(str, arguments), "--json"]) == 0
+    assert run(["fit", *map(str, arguments), "--json"]) == 0
     printed = capsys.readouterr()
     return json.loads(printed.out), printed.err
 

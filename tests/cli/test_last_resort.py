@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from partsketch.cli import _COMMANDS, _run
+from partsketch.cli import COMMANDS as ALL_COMMANDS
+from partsketch.cli import run
 from tests.attack.material import COMMANDS, command, lay_out
 
 #: Where each command is in the middle of its work.
@@ -20,10 +21,10 @@ MIDDLE = {
     "predict": "partsketch.model.model.Model.predict_blocks",
     "sketch": "partsketch.sites.sketch.gather",
     "combine": "partsketch.sites.combine.combine_summaries",
-    "report": "partsketch.report.page.writing.coefficient_table",
+    "report": "partsketch.report.page.writer.coefficient_table",
     "plan": "partsketch.planner.candidates.make_candidates",
-    "diagnose": "partsketch.planner.diagnosis.diagnosing.standardise",
-    "explore": "partsketch.report.explorer.answer.minimal_loss",
+    "diagnose": "partsketch.planner.diagnosis.api.standardise",
+    "explore": "partsketch.report.explorer.numbers.minimal_loss",
     "reproduce": "partsketch.paper.reproduce.run_study",
     "completion": "click.shell_completion.get_completion_class",
 }
@@ -56,7 +57,7 @@ def _patched(monkeypatch: pytest.MonkeyPatch, place: str, error: BaseException) 
 
 
 def test_every_command_is_tried() -> None:
-    assert set(MIDDLE) == set(_COMMANDS)
+    assert set(MIDDLE) == set(ALL_COMMANDS)
 
 
 @pytest.mark.parametrize("name", MIDDLE)
@@ -65,14 +66,14 @@ def test_an_unforeseen_error_is_one_sentence(
 ) -> None:
     arguments = _arguments(name, tmp_path)
     _patched(monkeypatch, MIDDLE[name], KeyError("a \x1b[31mfault"))
-    assert _run(arguments) == 70
+    assert run(arguments) == 70
     errors = capsys.readouterr().err
     assert errors.splitlines()[-1].startswith(f"Error: partsketch {name} failed unexpectedly while ")
     assert "--debug" in errors
     assert "KeyError" in errors
     assert "Traceback" not in errors
     assert "\x1b" not in errors
-    assert _run([*arguments, "--debug"]) == 70
+    assert run([*arguments, "--debug"]) == 70
     assert "Traceback (most recent call last)" in capsys.readouterr().err
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]
 
@@ -94,7 +95,7 @@ def test_what_the_system_refuses(
     monkeypatch.setattr("partsketch.cli.last_resort.silence", lambda stream: None)
     arguments = _arguments("fit", tmp_path)
     _patched(monkeypatch, MIDDLE["fit"], error)
-    assert _run(arguments) == code
+    assert run(arguments) == code
     # An interrupted terminal shows ^C, which gets a line of its own.
     errors = capfd.readouterr().err.removeprefix("\n")
     assert words in errors

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import partsketch as ps
-from partsketch.cli import _run
+from partsketch.cli import run
 from tests.by_hand import judged
 
 ROWS = 400
@@ -61,7 +61,7 @@ def test_options_reach_the_fit(case: str, method: str, folder: Path, capsys: pyt
     arguments, options = CASES[case]
     given = ["fit", str(folder / "*.parquet"), "--target", "y", "--seed", "11", "--method", method, "--json"]
     features = [] if "--features" in arguments else ["--features", "a, b"]
-    assert _run([*given, *features, *arguments]) == 0
+    assert run([*given, *features, *arguments]) == 0
     values = json.loads(capsys.readouterr().out)
     asked: dict[str, Any] = {"target": "y", "features": ["a", "b"], "random_state": 11, "method": method, **options}
     with warnings.catch_warnings():
@@ -82,11 +82,11 @@ def test_exact_least_squares_beside_a_fit_is_of_the_same_rows(folder: Path, caps
     y, w = table["y"].to_numpy()[:399], table["w"].to_numpy()[:399]
     expected = judged(X, y, w, intercept=False)
     given = ["fit", str(folder), "--target", "y", "--features", "a,b", "--weights", "w", "--no-intercept", "--json"]
-    assert _run([*given, "--partitions", "3", "--remainder", "drop", "--method", "average", "--alpha", "30"]) == 0
+    assert run([*given, "--partitions", "3", "--remainder", "drop", "--method", "average", "--alpha", "30"]) == 0
     comparison = json.loads(capsys.readouterr().out)["comparison"]
     np.testing.assert_allclose(np.ravel(comparison["exact_coefficients"]), expected.coefficients, rtol=1e-9)
     np.testing.assert_allclose(np.ravel(comparison["minimal_loss"]), expected.loss, rtol=1e-9)
-    assert _run([*given, "--method", "average", "--no-compare"]) == 0
+    assert run([*given, "--method", "average", "--no-compare"]) == 0
     assert json.loads(capsys.readouterr().out)["comparison"] is None
 
 
@@ -97,9 +97,9 @@ def test_limits_and_routes_reach_the_fit(folder: Path, capsys: pytest.CaptureFix
         (["--rows-stay"], "rows_stay=True"),
         (["--max-bytes-per-partition", "5kB"], "max_bytes_per_partition=5000.0"),
     ):
-        assert _run([*given, *written]) == 0
+        assert run([*given, *written]) == 0
         assert told in json.loads(capsys.readouterr().out)["model"]["record"]["reasons"]["limits"]
-    assert _run([*given, "--method", "exact", "--route", "iterate"]) == 0
+    assert run([*given, "--method", "exact", "--route", "iterate"]) == 0
     assert json.loads(capsys.readouterr().out)["model"]["record"]["options"]["route"] == "iterate"
 
 
@@ -108,12 +108,12 @@ def test_predictions_of_the_command_drop_what_is_missing(
 ) -> None:
     model = tmp_path / "model.json"
     given = ["fit", str(folder), "--target", "y", "--features", "holes,b", "--missing", "drop", "--model", str(model)]
-    assert _run([*given, "--method", "exact"]) == 0
+    assert run([*given, "--method", "exact"]) == 0
     capsys.readouterr()
     output = tmp_path / "out.parquet"
-    assert _run(["predict", str(model), str(folder), "--output", str(output), "--missing", "drop", "--json"]) == 0
+    assert run(["predict", str(model), str(folder), "--output", str(output), "--missing", "drop", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"rows": 392, "output": str(output)}
     rows = pq.read_table(output)["row"].to_numpy()
     assert rows.tolist() == [row for row in range(ROWS) if row % 50 != 7]
-    assert _run(["predict", str(model), str(folder), "--output", str(output)]) == 2
+    assert run(["predict", str(model), str(folder), "--output", str(output)]) == 2
     assert "holes" in capsys.readouterr().err

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from partsketch.common.linalg.blas import WIDEST_KERNEL, gram, padded_width
 from partsketch.common.linalg.column_kernels import (
-    CHUNK_ROWS,
     GROUP,
+    STRIP_ROWS,
     column_addresses,
     copy_columns,
     copy_transposed,
@@ -68,7 +68,7 @@ def test_rows_give_the_bits_of_their_columns(
     if weighted:
         columns *= roots
     padded = padded_width(max(1, len(columns)))
-    chunk, out = np.zeros((padded, CHUNK_ROWS + gap)), np.empty((padded, padded))
+    chunk, out = np.zeros((padded, STRIP_ROWS + gap)), np.empty((padded, padded))
     chunk[: len(columns)] = np.nan
     gram_of_rows(features, others, roots, int(intercept), chunk, out)
     expected = gram(np.concatenate([columns, np.zeros((padded - len(columns), rows))]))

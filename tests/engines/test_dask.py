@@ -245,7 +245,7 @@ def test_addresses(
 ) -> None:
     from partsketch.cli import main
 
-    monkeypatch.setattr("partsketch.engines.dask.engine._CONNECT_SECONDS", 1)
+    monkeypatch.setattr("partsketch.engines.dask.engine.CONNECT_SECONDS", 1)
     frame(5000).drop(columns="colour").dropna().to_parquet(tmp_path / "rows.parquet")
     address = dask_engine.client.scheduler.address.replace("tcp://", "dask://")
     command = ["fit", str(tmp_path / "rows.parquet"), "--target", "y", "--seed", "1", "--json"]

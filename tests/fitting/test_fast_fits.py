@@ -24,7 +24,7 @@ from partsketch.sketches.kernels import scatter as scattering
 from partsketch.summaries import rows_in_place as in_place
 
 FloatArray = NDArray[np.float64]
-KINDS = ("srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample")
+KINDS = ("orthogonal", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample")
 
 
 def data(rows: int = 3000, columns: int = 5) -> tuple[FloatArray, FloatArray]:

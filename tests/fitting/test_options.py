@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 import partsketch as ps
 from partsketch import InputError, PartsketchWarning, SketchedRegression
-from partsketch.fitting.options import seed_from
+from partsketch.fitting.keywords import FIT_KEYWORDS, FitKeywords
+from partsketch.fitting.options import FitOptions, seed_from
 from partsketch.fitting.sketch_size import choose_sketch_size
 from tests.fitting.fits import data, quiet
 
@@ -19,7 +21,7 @@ from tests.fitting.fits import data, quiet
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("method", "magic", "'magic'.*'exact', 'average', 'partition', 'stack', 'whole'"),
+        ("method", "magic", "'magic'.*'exact', 'average', 'partition', 'stack' or 'whole'"),
         ("n_partitions", 0, "n_partitions is 0"),
         ("n_partitions", 2.5, "n_partitions is 2.5"),
         ("n_partitions", "8", "n_partitions is '8'"),
@@ -120,3 +122,36 @@ def test_the_size_chosen_is_recorded_with_its_reason() -> None:
     assert model.sketch_size_ == 20
     assert "sketch_size" in model.model_.record.reasons
     assert model.summaries_[0].matrix.shape == (20, 5)
+
+
+#: A value for every keyword that is not its default, and what else it takes to be allowed.
+OTHER_VALUES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "method": ("stack", {}),
+    "n_partitions": (3, {}),
+    "partition_by": ("shuffle", {}),
+    "remainder": ("drop", {}),
+    "sketch": ("srht", {}),
+    "sketch_size": (77, {}),
+    "sparsity": (3, {"sketch": "sparse_sign"}),
+    "fit_intercept": (False, {}),
+    "averaging": ("inverse_variance", {"method": "average"}),
+    "alpha": (2.5, {}),
+    "on_partition_error": ("drop", {"method": "average"}),
+    "deadline": (7.0, {"method": "average"}),
+    "min_partitions": (2, {"method": "average", "deadline": 7.0}),
+    "checkpoint": ("kept", {}),
+    "limits": (ps.Limits(memory=1e9), {}),
+    "route": ("factor", {}),
+}
+
+
+def test_every_keyword_reaches_the_options() -> None:
+    """All fronts go through this one place: what is lost here is lost to function, estimator and command alike."""
+    assert {*OTHER_VALUES, "engine", "random_state"} == set(FIT_KEYWORDS)
+    for name, (value, others) in OTHER_VALUES.items():
+        assert value != FIT_KEYWORDS[name].default
+        made = FitOptions.made_of(FitKeywords(**{**others, name: value}))
+        assert getattr(made, name) == value, name
+    assert FitOptions.made_of(FitKeywords(random_state=5)).seed == 5
+    assert FitOptions.made_of(FitKeywords(limits={"memory": "1 GB"})).limits == ps.Limits(memory=1e9)
+    assert FitOptions.made_of(FitKeywords(checkpoint=Path("kept"))).checkpoint == "kept"

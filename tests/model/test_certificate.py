@@ -90,11 +90,11 @@ def test_singular_partitions_with_an_intercept_follow_the_formula_given_the_data
     features = exact.summaries_[0].columns[:-1]
     _, standard = standardise(exact.summaries_, features, ("y",), 1)
     expected = partition_excess_loss(exact_moments(standard, features, "y", 1), size)
-    losses, certificates = measured(X, y, 1000, method="partition", sketch_size=size)
-    # 1000 seeds, whose standard error is below 1%. Units are found from the sketches; where a spread is close to the
+    losses, certificates = measured(X, y, 300, method="partition", sketch_size=size)
+    # 300 seeds, whose standard error is below 2%. Units are found from the sketches; where a spread is close to the
     # border between two they change what the least norm chooses, by 4%. Intercept counted in the norm would be far off.
     assert abs(losses.mean() / expected - 1) < 0.08
-    assert losses.std() / np.sqrt(1000) < 0.03 * expected
+    assert losses.std() / np.sqrt(300) < 0.02 * expected
     claims = np.array([certificate.excess_loss for certificate in certificates])
     # The bias of minimum-norm averaging is itself estimated, given one draw of the noise.
     assert abs(claims.mean() / expected - 1) < 0.2
@@ -177,7 +177,9 @@ def test_ridge_makes_singular_and_small_partitions_possible() -> None:
     assert model.score(X, y) > 0.3
 
 
-@pytest.mark.parametrize(("kind", "rows"), [("srht", 128), ("row_sample", 120), ("leverage_sample", 120)])
+@pytest.mark.parametrize(
+    ("kind", "rows"), [("orthogonal", 120), ("srht", 128), ("row_sample", 120), ("leverage_sample", 120)]
+)
 def test_as_many_sketch_rows_as_rows_lose_nothing(kind: str, rows: int) -> None:
     X, y = unlike_partitions()
     exact = ps.SketchedRegression("exact").fit(X[:360], y[:360])

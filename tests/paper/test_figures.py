@@ -14,6 +14,9 @@ from partsketch.paper.settings import Places, quick_study
 from partsketch.paper.study import Study, run_study
 from tests.paper.conftest import QuickRun
 
+# One process makes what they all look at.
+pytestmark = pytest.mark.xdist_group("study")
+
 
 @pytest.fixture(scope="module")
 def stored(quick_run: QuickRun) -> Study:

@@ -10,6 +10,9 @@ import pytest
 from partsketch.paper.figures import FIGURES
 from tests.paper.conftest import QuickRun
 
+# One process makes what they all look at.
+pytestmark = pytest.mark.xdist_group("study")
+
 #: Counts pixels that are not white in what the browser made of an image.
 INKED = """image => {
   const canvas = document.createElement('canvas');

@@ -22,6 +22,9 @@ from partsketch.paper.steps import STEPS, Unit, all_units
 from partsketch.paper.study import run_study
 from tests.paper.conftest import QuickRun
 
+# One process makes what they all look at.
+pytestmark = pytest.mark.xdist_group("study")
+
 EXPECTED_TABLE = {"digits": ("1797", "61"), "house": ("20640", "8"), "cover": ("100000", "53")}
 
 
@@ -133,7 +136,7 @@ def test_a_stored_study_is_not_run_again(quick_run: QuickRun, tmp_path: Path, mo
     def refuse(unit: Unit) -> None:
         raise AssertionError(f"{unit.full_name} was run again")
 
-    monkeypatch.setattr(study_module, "_run", refuse)
+    monkeypatch.setattr(study_module, "run_unit", refuse)
     lines: list[str] = []
     result = run_study(quick_study(), _copy(quick_run, tmp_path), ("figure-4", "figure-7"), lines.append)
     assert all("stored already" in line for line in lines)
@@ -160,14 +163,14 @@ def test_another_seed_is_another_study(quick_run: QuickRun, tmp_path: Path) -> N
 
 
 def test_an_interruption_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = study_module._run
+    run = study_module.run_unit
 
     def interrupted(unit: Unit) -> object:
         if unit.name == "heterogeneous":
             raise KeyboardInterrupt
         return run(unit)
 
-    monkeypatch.setattr(study_module, "_run", interrupted)
+    monkeypatch.setattr(study_module, "run_unit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_study(quick_study(), Places(tmp_path, None), ("figure-4",))
     monkeypatch.undo()

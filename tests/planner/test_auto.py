@@ -15,7 +15,7 @@ import pytest
 
 import partsketch as ps
 from partsketch import InputError
-from partsketch.cli import _run
+from partsketch.cli import run
 from tests.planner.settings import MACHINE
 
 
@@ -182,7 +182,7 @@ def table(rows: Any, tmp_path: Path) -> Path:
 
 
 def test_fit_without_a_method_is_auto(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["fit", str(table), "--target", "y", "--json"]) == 0
+    assert run(["fit", str(table), "--target", "y", "--json"]) == 0
     values = json.loads(capsys.readouterr().out)
     assert values["model"]["record"]["options"]["method"] == "exact"
     assert "auto" in values["model"]["record"]["reasons"]["method"]
@@ -190,17 +190,17 @@ def test_fit_without_a_method_is_auto(table: Path, capsys: pytest.CaptureFixture
 
 
 def test_fit_says_what_was_chosen(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["fit", str(table), "--target", "y", "--max-excess", "30%"]) == 0
+    assert run(["fit", str(table), "--target", "y", "--max-excess", "30%"]) == 0
     assert "method='auto' chose" in capsys.readouterr().out
 
 
 def test_plan_command_prints_table_and_json(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["plan", str(table), "--target", "y", "--max-excess", "5%", "--partitions", "4"]
-    assert _run(arguments) == 0
+    assert run(arguments) == 0
     printed = capsys.readouterr().out
     for word in ("3,000 rows", "Recommended: ", "excess loss against k", "Smallest m"):
         assert word in printed
-    assert _run([*arguments, "--json"]) == 0
+    assert run([*arguments, "--json"]) == 0
     values = json.loads(capsys.readouterr().out)
     assert values["rows"] == 3000
     assert {"method", "sketch", "sketch_size", "partitions", "excess", "excess_kind", "seconds", "breaks"} <= set(
@@ -209,11 +209,11 @@ def test_plan_command_prints_table_and_json(table: Path, capsys: pytest.CaptureF
 
 
 def test_plan_of_sizes_and_of_csv(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["plan", "--rows", "1e7", "--columns", "50", "--json"]) == 0
+    assert run(["plan", "--rows", "1e7", "--columns", "50", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == 10_000_000
     path = tmp_path / "rows.csv"
     pyarrow.csv.write_csv(pq.read_table(table), path)
-    assert _run(["plan", str(path), "--target", "y", "--json"]) == 0
+    assert run(["plan", str(path), "--target", "y", "--json"]) == 0
     values = json.loads(capsys.readouterr().out)
     assert values["rows"] == 3000
     by_method = {candidate["method"]: candidate for candidate in values["candidates"]}
@@ -223,7 +223,7 @@ def test_plan_of_sizes_and_of_csv(table: Path, tmp_path: Path, capsys: pytest.Ca
 
 def test_rows_of_large_csv_files_are_estimated(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("partsketch.planner.survey.WHOLE_LOOK_NUMBERS", 2**10)
-    monkeypatch.setattr("partsketch.planner.survey._CSV_PEEK_BYTES", 2**14)
+    monkeypatch.setattr("partsketch.planner.survey.CSV_PEEK_BYTES", 2**14)
     path = tmp_path / "rows.csv"
     pyarrow.csv.write_csv(pq.read_table(table), path)
     plan = ps.plan(str(path), "y")
@@ -243,7 +243,7 @@ def test_rows_of_large_csv_files_are_estimated(table: Path, tmp_path: Path, monk
     ],
 )
 def test_bad_input_gets_one_sentence(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(arguments) == 2
+    assert run(arguments) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith("Error: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 
 from partsketch import Limits
 from partsketch.fitting.options import FitOptions
-from partsketch.planner.choosing import choose, free_memory, make_plan, options_from
+from partsketch.planner.choice import choose, free_memory, make_plan, options_from
 from partsketch.planner.excess import expected_excess
 from partsketch.planner.inverse import answers, largest_partitions_for, size_for_bound, smallest_size_for
+from partsketch.planner.machine import available_memory
 from partsketch.planner.plan import Candidate
 from partsketch.planner.survey import look, survey_of_sizes
 from partsketch.sources import array_source
@@ -72,10 +74,21 @@ def test_memory_is_met_exactly_or_not() -> None:
 
 
 def test_nine_tenths_of_free_memory_are_counted_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("partsketch.planner.choosing.available_memory", lambda: 1000.0)
+    monkeypatch.setattr("partsketch.planner.choice.available_memory", lambda: 1000.0)
     assert free_memory() == pytest.approx(900.0)
-    monkeypatch.setattr("partsketch.planner.choosing.available_memory", lambda: None)
-    assert free_memory() is None
+
+
+@pytest.mark.parametrize(("most", "used", "left"), [("5000", "3000", 2000), ("5000", "6000", 0), ("max", "3000", None)])
+def test_the_share_of_a_container_bounds_what_is_free(
+    most: str, used: str, left: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("partsketch.planner.machine.CONTROL_GROUP", tmp_path)
+    of_machine = available_memory()
+    # Other programs take and give back meanwhile; nobody takes all of it in this moment.
+    assert of_machine > 1e6
+    (tmp_path / "memory.max").write_text(f"{most}\n")
+    (tmp_path / "memory.current").write_text(f"{used}\n")
+    assert available_memory() == left if left is not None else available_memory() > of_machine / 2
 
 
 @pytest.mark.parametrize(("name", "field"), [("seconds", "seconds"), ("memory", "peak_bytes"),

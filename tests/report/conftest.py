@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from partsketch import Model, fit, load
-from partsketch.cli import _run
+from partsketch.cli import run
 
 HOSTILE = "<script>alert(1)</script>"
 QUOTED = "a\"b'c&d</style><img src=x onerror=alert(2)>"
@@ -51,9 +51,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
     common = ["fit", str(data), "--target", "y", "--partitions", "4", "--seed", "3"]
     for method in ("partition", "average", "exact"):
         pages = ["--report", str(folder / "single.html")] if method == "partition" else []
-        assert _run([*common, "--method", method, "--model", str(folder / f"{method}.json"), *pages]) == 0
+        assert run([*common, "--method", method, "--model", str(folder / f"{method}.json"), *pages]) == 0
     models = [str(folder / f"{method}.json") for method in ("partition", "average", "exact")]
-    assert _run(["report", *models, "--output", str(folder / "several.html"), "--data", str(data)]) == 0
+    assert run(["report", *models, "--output", str(folder / "several.html"), "--data", str(data)]) == 0
     return Reports(folder, load(folder / "partition.json"))
 
 

@@ -15,12 +15,12 @@ import pytest
 
 import partsketch as ps
 from partsketch import InputError
-from partsketch.cli import _run
+from partsketch.cli import run
 from partsketch.report.charts.scales import linear_scale, logarithmic_scale, percent, short
 from partsketch.report.page.entry import entries_of, open_rows
 from partsketch.report.page.facts import repeat_command
 from partsketch.report.page.residual_sample import SAMPLE_ROWS, sample_residuals
-from partsketch.report.page.writing import render
+from partsketch.report.page.writer import render
 from tests.report.conftest import Reports, table
 
 FITS: dict[str, list[str]] = {
@@ -43,10 +43,10 @@ def test_the_command_repeats_the_fit_to_the_last_byte(case: str, tmp_path: Path,
     if case != "encoded":
         rows = rows.drop_columns(["kind"])
     pq.write_table(rows, "some rows.parquet")
-    assert _run(["fit", "some rows.parquet", "-t", "y", "--model", "first.json", "--no-compare", *FITS[case]]) == 0
+    assert run(["fit", "some rows.parquet", "-t", "y", "--model", "first.json", "--no-compare", *FITS[case]]) == 0
     command = shlex.split(repeat_command(ps.load("first.json")))
     assert command[0] == "partsketch"
-    assert _run([*command[1:], "--no-compare"]) == 0
+    assert run([*command[1:], "--no-compare"]) == 0
     if case == "chosen automatically":
         # The method is then named, and the record says so; everything else is the same.
         assert np.array_equal(ps.load("model.json").coefficients, ps.load("first.json").coefficients)
@@ -122,14 +122,14 @@ def test_a_stream_still_gets_a_page(tmp_path: Path) -> None:
 def test_command_as_json_and_its_refusals(reports: Reports, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, page = str(reports.folder / "exact.json"), tmp_path / "page.html"
     capsys.readouterr()
-    assert _run(["report", model, "--output", str(page), "--json"]) == 0
+    assert run(["report", model, "--output", str(page), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["bytes"] == page.stat().st_size
     for arguments, expected in (
         ([model, "--output", str(tmp_path / "nowhere" / "page.html")], "nowhere"),
         ([str(tmp_path / "none.json"), "--output", str(page)], "none.json"),
         ([model, "--output", str(page), "--data", "nothing.parquet"], "nothing.parquet"),
     ):
-        assert _run(["report", *arguments]) == 2
+        assert run(["report", *arguments]) == 2
         message = capsys.readouterr().err
         assert expected in message
         assert message.count("\n") == 1

@@ -45,6 +45,9 @@ def test_the_numbers_are_normal_and_independent() -> None:
     # Correlations of 400 rows with 1000 numbers each have standard deviation 0.032; six of them.
     correlations = np.asarray(np.corrcoef(out))[np.triu_indices(400, 1)]
     assert np.abs(correlations).max() < 6 * 0.032
+    # Two numbers made of one radius and two angles are not correlated, but their squares are, by one half.
+    squares = np.asarray(np.corrcoef(out**2))[np.triu_indices(400, 1)]
+    assert np.abs(squares).max() < 0.35
     again = np.empty((4, 1000))
     fill_system_normals(2.0, again)
     assert not np.isin(again, out).any()
@@ -69,7 +72,7 @@ def test_the_entries_are_the_bytes_of_the_operating_system(monkeypatch: pytest.M
 def test_two_private_sketches_of_the_same_rows_differ() -> None:
     first, second = (ps.sketch(table(), "y", private=True) for _ in range(2))
     assert not np.isin(first.matrix, second.matrix).any()
-    assert first.parts[0].batch != second.parts[0].batch
+    assert first.parts[0].cut != second.parts[0].cut
 
 
 def test_the_sketch_has_the_right_law() -> None:

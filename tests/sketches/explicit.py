@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partsketch.common.errors import InputError
-from partsketch.sketches.base import Columns, DenseRows, FloatArray, IntArray, SketchSpecification, SparseRows, Stream
+from partsketch.sketches.accumulator import Columns, DenseRows, FloatArray, IntArray, SparseRows, Stream
+from partsketch.sketches.base import SketchSpecification
 from partsketch.sketches.kernels.scatter import draw_targets
-from partsketch.sketches.sparse_sign import SparseSignSketch, _key
+from partsketch.sketches.sparse_sign import SparseSignSketch, random_numbers
 from partsketch.sketches.srht import srht_sampled_rows, srht_signs
 
 
@@ -59,8 +60,7 @@ def sign_matrix(specification: SketchSpecification, sparsity: int, stream: int, 
     assert specification.seed is not None
     targets = np.empty((sparsity, row_numbers.size), dtype=np.int64)
     signs = np.empty((sparsity, row_numbers.size))
-    key = _key(specification.seed, specification.kind)
-    draw_targets(*key, np.uint64(stream), row_numbers, specification.size, targets, signs)
+    draw_targets(*random_numbers(specification, stream), row_numbers, specification.size, targets, signs)
     out = np.zeros((specification.size, row_numbers.size))
     for places, sign in zip(targets, signs, strict=True):
         out[places, np.arange(row_numbers.size)] += sign

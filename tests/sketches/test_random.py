@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from scipy import special
 
 from partsketch.sketches.random import (
-    _negative_logs,
-    _sine_cosine,
     derive_key,
     fill_normals,
+    negative_logs,
     philox_words,
     random_words,
+    sine_cosine,
 )
 
 FloatArray = NDArray[np.float64]
@@ -114,14 +114,14 @@ def _telling_words() -> list[int]:
 def test_logarithm_and_sine_are_good_to_1e_13() -> None:
     words = _telling_words()
     exact = np.array(words, dtype=np.float64) + 0.5
-    logs = np.array([_negative_logs(np.uint64(word), np.uint64(7))[0] for word in words])
+    logs = np.array([negative_logs(np.uint64(word), np.uint64(7))[0] for word in words])
     # log1p near one, where log((word + 1/2)/2³²) is small and its relative error matters.
     reference = np.where(
         exact > 2.0**31, -np.log1p((exact - 2.0**32) / 2.0**32), np.log(2.0) * 32 - np.log(np.maximum(exact, 0.5))
     )
     np.testing.assert_allclose(logs, reference, rtol=1e-13)
     assert logs.min() > 0.0
-    pairs = np.array([_sine_cosine(np.uint64(word)) for word in words])
+    pairs = np.array([sine_cosine(np.uint64(word)) for word in words])
     # Reduced in whole numbers, so that the reference does not lose digits to 2π.
     quarters = np.array([(word + 2**29) >> 30 for word in words])
     rest = (exact - quarters * 2.0**30) * (2.0 * np.pi / 2.0**32)

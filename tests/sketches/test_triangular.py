@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,8 +14,10 @@ from numpy.typing import NDArray
 
 from partsketch import InputError
 from partsketch.common.linalg.blas import gram, padded_width, tile_rows_for, triangular_factor
+from partsketch.sketches.accumulator import Columns, Stream
 from partsketch.sketches.base import SketchSpecification, get_sketch
-from partsketch.sketches.triangular import Products, TriangularAccumulator, TriangularSketch
+from partsketch.sketches.gram import Products
+from partsketch.sketches.triangular import TriangularAccumulator, TriangularSketch
 
 FloatArray = NDArray[np.float64]
 
@@ -238,3 +242,38 @@ def test_tile_rows_depend_on_the_width_alone_and_are_tall() -> None:
 
 def test_factor_of_stacked_matrices_pads_to_a_square() -> None:
     assert np.array_equal(triangular_factor(np.array([[-3.0, 4.0]])), np.array([[3.0, -4.0], [0.0, 0.0]]))
+
+
+def test_sums_of_nearly_dependent_columns_are_merged_with_twice_the_digits() -> None:
+    """Two halves of columns that agree to nine digits: the factor of both, all digits of it, against fractions."""
+    rng = np.random.default_rng(5)
+    x = rng.integers(1, 1000, 40) / 8
+    rows = np.column_stack([x, x + rng.integers(1, 9, 40) * 2.0**-30, rng.integers(-9, 9, 40)])
+    sketch, halves = TriangularSketch(), []
+    for half in (rows[:23], rows[23:]):
+        accumulator = sketch.accumulator(SketchSpecification("triangular"), Stream(), Columns(2, 1, False))
+        accumulator.expect_few_rows()
+        assert accumulator.add(np.ascontiguousarray(half.T), np.arange(len(half)))
+        halves.append(accumulator.finish())
+    high, low = sketch.concluded_rows(SketchSpecification("triangular"), sketch.merge(*halves), 40)
+    assert low is not None
+    factor = [
+        [Fraction(float(h)) + Fraction(float(c)) for h, c in zip(*pair, strict=True)]
+        for pair in zip(high, low, strict=True)
+    ]
+    exact = [[Fraction(float(value)) for value in row] for row in rows]
+    for i, j in itertools.product(range(3), repeat=2):
+        found = sum((row[i] * row[j] for row in factor), Fraction(0))
+        right = sum((row[i] * row[j] for row in exact), Fraction(0))
+        # A double has 16 digits, two have 32; some are lost where thousands are added to nothing.
+        assert abs(found - right) <= abs(right) * Fraction(1, 10**27)
+
+
+def test_a_factor_of_nearly_dependent_columns_is_not_made_in_doubles() -> None:
+    correlation = 1 - 2.0**-40
+    products = np.array([[1.0, correlation, 0.0], [correlation, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    written = np.vstack([np.ones(3), products])
+    factor, low = TriangularSketch().concluded_rows(SketchSpecification("triangular"), written, 10)
+    assert low is not None
+    # √(1 − (1 − ε)²) = √(2ε − ε²); Cholesky's factor in doubles has four digits of it.
+    assert factor[1, 1] == pytest.approx(np.sqrt(2 * 2.0**-40 - 2.0**-80), rel=1e-15)

@@ -15,7 +15,7 @@ from scipy import sparse
 
 import partsketch
 from partsketch.engines.base import Engine
-from partsketch.planner.diagnosis.watching import WatchedSource
+from partsketch.planner.diagnosis.watched_source import WatchedSource
 from partsketch.sources import array_source
 from partsketch.sources.base import Block, Capabilities, DenseBlock, PartitionLeftOut, Source
 from partsketch.sources.cluster.remote import part_of

@@ -20,7 +20,8 @@ from partsketch.engines.gather import make_tasks
 from partsketch.engines.worker import run_on_chunks, run_task
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources import Source, array_source, open_source
-from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, Collection, is_remote
+from partsketch.sources.cluster.chunked import ChunkedRows, is_remote
+from partsketch.sources.cluster.chunks import Chunks, Collection
 from partsketch.sources.cluster.remote import ChunkedArrays, ChunkedColumns, JoinedSource, holds_rows, part_of
 from partsketch.sources.labelled import LabelledSource
 from partsketch.sources.storage import schema_columns

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from partsketch import InputError
 from partsketch.sources import Encoding, open_source
+from partsketch.sources.arrow_values import as_texts
 from tests.sources.kinds import delivered, matrix, read_table
 
 DAY = datetime.date(2024, 3, 1)
@@ -320,3 +321,10 @@ def test_parts_read_by_threads_agree(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         parts = list(pool.map(lambda i: delivered(source, edges[i], edges[i + 1], 1_000), range(len(edges) - 1)))
     np.testing.assert_array_equal(np.concatenate(parts), delivered(source))
+
+
+def test_a_category_that_is_itself_missing_is_missing() -> None:
+    """Arrow allows a null among the categories, beside nulls among the codes: both are missing values."""
+    column = pa.DictionaryArray.from_arrays(pa.array([1, 0, None, 2, 1]), pa.array(["a", None, "b"]))
+    codes, texts = as_texts(column)
+    assert [None if code < 0 else texts[code] for code in codes.tolist()] == [None, "a", None, "b", None]

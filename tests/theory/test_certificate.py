@@ -122,7 +122,8 @@ def test_many_partitions_take_the_short_way_without_a_jump(monkeypatch: pytest.M
     monkeypatch.setattr(sys.modules["partsketch.theory.pooled_scatter"], "LARGEST_SYSTEM", 64)
     short = theory.certify_partition(moments)
     assert short.excess_loss != solved.excess_loss
-    assert short.excess_loss == pytest.approx(solved.excess_loss, rel=0.02)
+    # What is left out sums to nearly nothing; without the leverage of each partition it would be a thousandth.
+    assert short.excess_loss == pytest.approx(solved.excess_loss, rel=1e-4)
 
 
 def test_weights_of_data_are_in_inverse_proportion() -> None:

@@ -78,11 +78,11 @@ def test_expected_divergence_of_uneven_partitions() -> None:
     assert theory.gaussian_design_divergence_of_sizes([7], 3) == 3
     with pytest.raises(InputError, match="partition of 4 rows"):
         theory.gaussian_design_divergence_of_sizes([40, 4], 3)
-    # 4,000 designs; without the − d − 1 it would be 3.8 where 4.88 is right, dozens of standard errors off.
+    # 1,000 designs; without the − d − 1 it would be 3.8 where 4.88 is right, dozens of standard errors off.
     rng = np.random.default_rng(3)
     sizes, d = (40, 12, 20), 3
     drawn = []
-    for _ in range(4000):
+    for _ in range(1000):
         designs = [rng.standard_normal((size, d)) @ np.diag([1.0, 3.0, 0.2]) for size in sizes]
         drawn.append(theory.divergence([X.T @ X for X in designs]))
     expected = theory.gaussian_design_divergence_of_sizes(sizes, d)

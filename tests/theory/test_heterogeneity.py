@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.stats
 from benchmarks.coverage_whole import exact_test, partitions_for_test, rejections, sketch_test
 
 from partsketch import theory
@@ -43,8 +44,8 @@ def test_growing_noise_looks_like_unlike_coefficients_to_factors_alone() -> None
 
 
 def test_the_statistic_written_out() -> None:
-    rng = np.random.default_rng(2)
-    parts = partitions_for_test(rng, 3, 50, 4, "constant", 0.5)
+    rng = np.random.default_rng(8)
+    parts = partitions_for_test(rng, 3, 50, 4, "grows", 0.5)
     moments = [theory.PartitionMoments(rows, len(rows)) for rows in parts]
     everything = np.vstack(parts)
     gram = everything[:, :4].T @ everything[:, :4]
@@ -61,7 +62,24 @@ def test_the_statistic_written_out() -> None:
     found = theory.partition_heterogeneity(moments, [theory.PartitionMoments(rows, len(rows)) for rows in shuffled])
     assert found.statistic == pytest.approx(ratio(parts) / ratio(shuffled))
     assert found.degrees_of_freedom is not None
-    assert found.degrees_of_freedom <= 8
+    assert found.residual_degrees_of_freedom is not None
+    # The share of directions that the scores of random partitions point in, whichever of two estimates is smaller.
+    solution, root = np.linalg.solve(gram, everything[:, :4].T @ everything[:, 4]), np.linalg.cholesky(gram)
+    scores = np.array([np.linalg.solve(root, r[:, :4].T @ (r[:, 4] - r[:, :4] @ solution)) for r in shuffled])
+    scatter, lengths = scores.T @ scores / 2, np.sum(scores**2, axis=1)
+    squares = 2**2 / (1 * 4) * (np.sum(scatter**2) - np.trace(scatter) ** 2 / 2)
+    directions = np.trace(scatter) ** 2 / squares if squares > 0 else 4.0
+    share = np.clip(min(directions, 2 * lengths.mean() ** 2 / lengths.var(ddof=1)) / 4, 0.25, 1.0)
+    assert share < 1
+    hats = [np.linalg.solve(gram, rows[:, :4].T @ rows[:, :4]) for rows in parts]
+    noise = np.array([loss(rows) / 46 for rows in parts])
+    own = np.array([np.trace(hat) for hat in hats])
+    pairs = np.array([[np.trace(one @ other) for other in hats] for one in hats])
+    # A squared estimate of a variance with 46 degrees of freedom is 48/46 times its square in the mean.
+    variance = np.sum(noise**2 * 46 / 48 * (4 - 2 * own)) + noise @ pairs @ noise
+    variance -= np.sum(noise**2 * 2 / 48 * np.diagonal(pairs))
+    above = min(np.sum(noise * (4 - own)) ** 2 / variance, 8)
+    assert found.degrees_of_freedom == pytest.approx(above * share)
     assert found.p_value is not None
     # Sketches of 30 of 5,000 rows: the noise of the rows adds 25 times (30 − 4 − 1)/(5000 − 4).
     tested = theory.sketch_heterogeneity(theory.sketch_moments([rows[:30] for rows in parts], [5000] * 3))
@@ -69,6 +87,14 @@ def test_the_statistic_written_out() -> None:
     everything = np.vstack(sketched)
     gram = everything[:, :4].T @ everything[:, :4]
     assert tested.statistic == pytest.approx(ratio(sketched) / (1 + 25 * 25 / 4996))
+    # Degrees of freedom below (Satterthwaite): the noise of each partition has 30 − 4, a squared estimate 2 more.
+    shares = np.array([np.trace(np.linalg.solve(gram, rows[:, :4].T @ rows[:, :4])) for rows in sketched])
+    chance = np.array([loss(rows) for rows in sketched]) * (4 - shares)
+    below = chance.sum() ** 2 / np.sum(chance**2 / 28) - 2
+    assert tested.residual_degrees_of_freedom == pytest.approx(below)
+    assert tested.statistic is not None
+    assert tested.degrees_of_freedom is not None
+    assert tested.p_value == pytest.approx(scipy.stats.f.sf(tested.statistic, tested.degrees_of_freedom, below))
 
 
 def test_the_p_value_falls_with_the_difference() -> None:
@@ -91,7 +117,7 @@ def test_no_test_where_nothing_honest_can_be_said() -> None:
     large = theory.sketch_heterogeneity(theory.sketch_moments([rows[:40] for rows in parts], [60] * 4))
     assert large.p_value is None
     assert "smaller sketch_size" in large.reason
-    sampled = theory.sketch_heterogeneity(theory.sketch_moments(parts, [6000] * 4, sketch="row_sample"), "row_sample")
+    sampled = theory.sketch_heterogeneity(theory.sketch_moments(parts, [6000] * 4, sketch="row_sample"))
     assert sampled.p_value is None
     assert "single rows" in sampled.reason
     assert theory.partition_heterogeneity(moments[:1]).reason == "there is one partition only"

@@ -14,7 +14,7 @@ from partsketch.cli import last_resort
 from partsketch.cli.printing import complain
 from partsketch.common.errors import PartsketchError
 
-_COMMANDS = {
+COMMANDS = {
     "fit": "partsketch.cli.fit",
     "predict": "partsketch.cli.predict",
     "sketch": "partsketch.cli.sketch",
@@ -32,12 +32,12 @@ class _LazyCommands(click.Group):
     """Imports a command's module when the command is asked for; the modules themselves import what they use late."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(_COMMANDS[cmd_name]).command
+        command: click.Command = import_module(COMMANDS[cmd_name]).command
         if not any(parameter.name == "debug" for parameter in command.params):
             command.params.append(_debug_option())
         return command
@@ -70,13 +70,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not last_resort.prepare_streams():
         complain("Error: The standard output is closed: lead it to a file or to /dev/null.")
         sys.exit(2)
-    sys.exit(_run(arguments))
+    sys.exit(run(arguments))
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def run(arguments: Sequence[str] | None) -> int:
+    """Run the command line and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
-    name = " ".join(["partsketch", *(argument for argument in given if argument in _COMMANDS)][:2])
+    name = " ".join(["partsketch", *(argument for argument in given if argument in COMMANDS)][:2])
     try:
         with last_resort.only_our_warnings(debug):
             return _answer(given, name, debug)

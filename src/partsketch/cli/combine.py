@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from partsketch.cli.column_names import column_names
+from partsketch.cli.options import column_names, keyword_option
 from partsketch.cli.outputs import check_outputs
 from partsketch.cli.printing import print_json, warn
 
@@ -24,15 +24,10 @@ from partsketch.cli.printing import print_json, warn
     help="stack: one fit on all sketches; partition: average of their fits; of exact files exact or average.  "
     "[default: stack; exact for exact files]",
 )
-@click.option("--no-intercept", is_flag=True, help="Do not estimate an intercept.")
-@click.option(
-    "--averaging",
-    type=click.Choice(["equal", "inverse_variance"]),
-    default="equal",
-    show_default=True,
-    help="Weights of the files' fits.",
-)
-@click.option("--alpha", type=float, default=0.0, show_default=True, help="Ridge penalty on all rows together.")
+@keyword_option("fit_intercept", default=None)
+@keyword_option("averaging", "Weights of the files' fits.")
+@keyword_option("weighting", "Weights of stacked files.")
+@keyword_option("alpha")
 @click.option("--model", "model_path", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
 @click.option("--summary", "with_summary", is_flag=True, help="Print standard errors, tests and intervals too.")
 @click.option("--inspect", is_flag=True, help="Only show what the files hold.")
@@ -42,8 +37,9 @@ def command(
     targets: tuple[str, ...],
     features: tuple[str, ...],
     method: str | None,
-    no_intercept: bool,
+    fit_intercept: bool | None,
     averaging: str,
+    weighting: str,
     alpha: float,
     model_path: Path | None,
     with_summary: bool,
@@ -65,8 +61,7 @@ def command(
             print_sketches(named)
         return
     chosen = column_names(features)
-    with_ones = False if no_intercept else None
-    fit = combine_files(named, list(targets) or None, chosen, method, with_ones, averaging, alpha)
+    fit = combine_files(named, list(targets) or None, chosen, method, fit_intercept, averaging, alpha, weighting)
     seconds = time.perf_counter() - started
     if model_path is not None:
         fit.model.save(model_path)

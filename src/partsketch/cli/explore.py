@@ -24,9 +24,9 @@ def command(port: int, browser: bool, as_json: bool, **start: float | int | str 
     state = State.from_query({name: str(value) for name, value in start.items() if value is not None})
     if as_json:
         from partsketch.planner.calibration import calibration
-        from partsketch.report.explorer.answer import answer
+        from partsketch.report.explorer.numbers import numbers
 
-        told = answer(state, calibration())
+        told = numbers(state, calibration())
         print_json({name: value for name, value in told.items() if name != "figures"})
         return
     from partsketch.report.explorer.server import ExplorerServer

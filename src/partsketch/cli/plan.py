@@ -2,88 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from partsketch.cli.column_names import column_names
-from partsketch.cli.limit_options import limit_options, limits_given
+from partsketch.cli.options import data_options, keyword_option, limit_options
 from partsketch.cli.printing import print_json
+
+if TYPE_CHECKING:
+    from partsketch.fitting.data_request import DataRequest
+    from partsketch.fitting.limits import Limits
 
 
 @click.command("plan", epilog="Example: partsketch plan --rows 1e7 --columns 50 --partitions 8 --max-excess 1%")
-@click.argument("data", nargs=-1)
-@click.option("--target", "-t", "targets", multiple=True, help="Target column of DATA; repeat for several.")
-@click.option("--features", "-f", multiple=True, help="Feature columns, comma-separated; default: all others.")
+@data_options("Target column of DATA; repeat for several.", needs_data=False)
 @click.option("--rows", type=float, help="Number of rows, instead of DATA.")
 @click.option("--columns", type=float, help="Number of feature columns, instead of DATA.")
-@click.option("--partitions", "-k", type=int, help="Number of partitions; default: several are tried.")
-@click.option(
-    "--partition-by", default="order", show_default=True, help="order, shuffle, file, or the name of a column."
-)
-@click.option("--sketch-size", "-m", type=int, help="Rows of each sketch; default: several are tried.")
-@click.option("--no-intercept", is_flag=True, help="Do not estimate an intercept.")
+@keyword_option("n_partitions", "Number of partitions; default: several are tried.", default=None)
+@keyword_option("partition_by")
+@keyword_option("sketch_size", "Rows of each sketch; default: several are tried.")
+@keyword_option("fit_intercept")
 @limit_options
 @click.option("--certified", is_flag=True, help="Count whole summaries as sent, so that a fit can state its own loss.")
 @click.option("--delta", type=float, help="Ask from which m on the bound B'_θ holds with probability 1 − delta.")
-@click.option("--engine", default="local", show_default=True, help="Where it will run: local, dask, ray, spark.")
-@click.option("--weights", help="Column of sample weights.")
-@click.option("--encode", is_flag=True, help="One-hot encode text columns.")
-@click.option("--missing", type=click.Choice(["error", "drop"]), default="error", show_default=True)
+@keyword_option("engine", "Where it will run: local, dask, ray, spark.")
 @click.option("--recalibrate", is_flag=True, help="Measure the speed of this machine again (about two seconds).")
 @click.option("--all", "show_all", is_flag=True, help="Show every candidate.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
-    data: tuple[str, ...],
-    targets: tuple[str, ...],
-    features: tuple[str, ...],
+    request: DataRequest,
     rows: float | None,
     columns: float | None,
-    partitions: int | None,
-    partition_by: str,
-    sketch_size: int | None,
-    no_intercept: bool,
-    max_excess: str | None,
-    max_bytes_per_partition: str | None,
-    rows_stay: bool,
-    memory: str | None,
-    seconds_limit: str | None,
+    limits: Limits | None,
     certified: bool,
-    delta: float | None,
-    engine: str,
-    weights: str | None,
-    encode: bool,
-    missing: Literal["error", "drop"],
-    recalibrate: bool,
     show_all: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Compare every way to fit a model to DATA (or to so many rows and columns), and recommend one."""
-    from dataclasses import replace
-
     from partsketch.fitting.limits import Limits
-    from partsketch.planner.api import plan
+    from partsketch.planner.api import PlanOptions, plan_for
 
-    limits = limits_given(max_excess, max_bytes_per_partition, rows_stay, memory, seconds_limit) or Limits()
-    chosen = column_names(features)
-    made = plan(
-        list(data) or None,
-        list(targets) or None,
-        chosen,
-        rows=_whole(rows),
-        columns=_whole(columns),
-        limits=replace(limits, certified=certified),
-        n_partitions=partitions,
-        partition_by=partition_by,
-        sketch_size=sketch_size,
-        fit_intercept=not no_intercept,
-        engine=engine,
-        delta=delta,
-        weights=weights,
-        encode=encode,
-        missing=missing,
-        recalibrate=recalibrate,
-    )
+    limits = replace(limits or Limits(), certified=certified)
+    made = plan_for(request, _whole(rows), _whole(columns), PlanOptions(limits=limits, **options))
     if as_json:
         print_json(made.to_dict())
         return

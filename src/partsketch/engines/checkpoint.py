@@ -15,6 +15,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.files import remove_abandoned, write_atomically
 from partsketch.engines.base import TaskOutcome
 from partsketch.engines.checkpoint_file import load_result, save_result
+from partsketch.sketches.base import Merging
 from partsketch.summaries.merge import merge_results
 from partsketch.summaries.tasks import TaskResult
 
@@ -29,8 +30,8 @@ _SHARE_OF_TIME = 20.0
 class Checkpoint:
     """An open folder of finished tasks; see `open_checkpoint`."""
 
-    def __init__(self, folder: Path, fingerprint: str, kind: str) -> None:
-        self._folder, self._fingerprint, self._kind = folder, fingerprint, kind
+    def __init__(self, folder: Path, fingerprint: str, merging: Merging) -> None:
+        self._folder, self.fingerprint, self._merging = folder, fingerprint, merging
         self._tasks: list[int] = []
         self._results = TaskResult((), 0, 0)
         self._next_write = time.monotonic() + _LEAST_SECONDS
@@ -39,7 +40,7 @@ class Checkpoint:
         """Yield what earlier runs finished; files that are damaged, or of another fit, count as missing."""
         seen: set[int] = set()
         for path in sorted(self._folder.glob("tasks-*.bin")):
-            found = load_result(path, self._fingerprint)
+            found = load_result(path, self.fingerprint)
             if found is None:
                 continue
             tasks, result = found
@@ -51,7 +52,7 @@ class Checkpoint:
     def keep(self, tasks: Sequence[int], result: TaskResult) -> None:
         """Keep the result of these tasks: in a file soon, at the latest when the folder is closed."""
         self._tasks.extend(tasks)
-        self._results = merge_results(self._kind, [self._results, result])
+        self._results = merge_results(self._merging, [self._results, result])
         if time.monotonic() >= self._next_write:
             self.write()
 
@@ -62,7 +63,7 @@ class Checkpoint:
         started = time.monotonic()
         tasks = sorted(self._tasks)
         try:
-            save_result(self._folder / f"tasks-{tasks[0]:08d}.bin", self._fingerprint, tasks, self._results)
+            save_result(self._folder / f"tasks-{tasks[0]:08d}.bin", self.fingerprint, tasks, self._results)
         except OSError as error:
             raise InputError(f"Cannot write to the checkpoint {self._folder}: {error.strerror or error}.") from error
         self._tasks, self._results = [], TaskResult((), 0, 0)
@@ -71,7 +72,9 @@ class Checkpoint:
 
 
 @contextmanager
-def open_checkpoint(folder: Path, identity: dict[str, dict[str, Any]], seed: int, kind: str) -> Iterator[Checkpoint]:
+def open_checkpoint(
+    folder: Path, identity: dict[str, dict[str, Any]], seed: int, merging: Merging
+) -> Iterator[Checkpoint]:
     """Open a folder for a fit, making it if need be; refuse it when it belongs to another fit.
 
     Parameters
@@ -82,8 +85,8 @@ def open_checkpoint(folder: Path, identity: dict[str, dict[str, Any]], seed: int
         What a result depends on, as plain data: a group ("options", "data", …) and in it names and values.
     seed
         The seed of the fit, for a run that goes on without having been given it.
-    kind
-        Kind of sketch.
+    merging
+        How results are merged.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -98,7 +101,7 @@ def open_checkpoint(folder: Path, identity: dict[str, dict[str, Any]], seed: int
         else:
             _write_manifest(folder, identity, seed)
         remove_abandoned(folder)
-        checkpoint = Checkpoint(folder, _digest(identity), kind)
+        checkpoint = Checkpoint(folder, _digest(identity), merging)
         try:
             yield checkpoint
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -12,23 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.common.linalg.double_double import DoubleDouble
+from partsketch.common.memory import give_back
 from partsketch.engines.base import Engine, TaskOutcome
 from partsketch.engines.run import run_tasks
 from partsketch.engines.tolerance import Tolerance
+from partsketch.engines.wholes import partition_groups, summaries_of, waiting_bytes
 from partsketch.sketches.base import SEGMENT_ROWS, get_sketch
 from partsketch.sources.base import PartitionLeftOut, Source
 from partsketch.summaries.merge import PieceFold
 from partsketch.summaries.merge_tree import TreeFold
 from partsketch.summaries.partitions import UNKNOWN_END, Partitioning
-from partsketch.summaries.provenance import Part
 from partsketch.summaries.summary import Summary
-from partsketch.summaries.tasks import INTERCEPT, Piece, SummaryRequest, Task
+from partsketch.summaries.tasks import INTERCEPT, PassRequest, SummaryRequest, Task
 
 if TYPE_CHECKING:
     from partsketch.engines.checkpoint import Checkpoint
 
 FloatArray = NDArray[np.float64]
+
+#: Pieces of so many bytes in all leave freed memory behind that is worth asking for.
+_MUCH_MEMORY = 2**26
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,12 @@ def make_tasks(
 class Collector:
     """Folds the results of tasks as they arrive."""
 
-    def __init__(self, request: SummaryRequest, tasks: Sequence[Task]) -> None:
+    def __init__(self, request: PassRequest, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
         self._bounds = request.partitioning.bounds
         self._segment_rows = request.segment_rows
         self._seen: TreeFold[bool] = TreeFold(lambda first, second: True)
-        self.fold = PieceFold(request.specification.kind, self._seen.covers)
+        self.fold = PieceFold(request.merging, self._seen.covers)
         self.missing = set(range(len(tasks)))
         self.failed: dict[int, Exception] = {}
         self.dropped = self.rows_seen = 0
@@ -105,14 +108,15 @@ class Collector:
             self.failed.update((number, outcome.error) for number in outcome.tasks if outcome.error is not None)
             return
         self.missing.difference_update(outcome.tasks)
-        # Segments of contiguous partitions are all there, and are counted by partition.
+        for piece in outcome.result.pieces:
+            self.fold.add(piece)
+        # Segments of contiguous partitions are all there, and are counted by partition. Others are known when all
+        # pieces of the outcome have been added, not before: what is known and has not come is taken for empty.
         if self._bounds is None:
             for task in (self._tasks[number] for number in outcome.tasks):
                 stop = task.start + outcome.result.rows_seen if task.stop is None else task.stop
                 for segment in range(task.start // self._segment_rows, -(-stop // self._segment_rows)):
                     self._seen.push(0, segment, True)
-        for piece in outcome.result.pieces:
-            self.fold.add(piece)
         self.dropped += outcome.result.dropped
         self.rows_seen += outcome.result.rows_seen
 
@@ -140,6 +144,51 @@ def gather(
     """
     partitioning = request.partitioning
     tasks = make_tasks(source, partitioning, tolerance.by_partition or checkpoint is not None, request.segment_rows)
+    columns = ((INTERCEPT,) if request.fit_intercept else ()) + source.feature_names + source.target_names
+    target_range = np.array([[np.inf], [-np.inf]]) * np.ones(len(source.target_names))
+    summaries: list[Summary] = []
+    arrived: dict[int, tuple[int, float]] = {}
+    # What a checkpoint keeps is of all partitions.
+    for group in [None] if checkpoint is not None else partition_groups(source, request):
+        collected = _collected(source, replace(request, group=group), engine, tolerance, checkpoint, tasks)
+        incomplete = collected.incomplete()
+        if incomplete:
+            _check_enough(collected, partitioning, tolerance)
+        for partition in range(partitioning.count) if group is None else group:
+            if partition in incomplete:
+                continue
+            arrived[partition] = (0, 0.0)
+            whole = collected.fold.take(partition)
+            if whole is not None:
+                arrived[partition] = (whole.row_count, whole.weight_sum)
+                target_range[0] = np.minimum(target_range[0], whole.target_range[0])
+                target_range[1] = np.maximum(target_range[1], whole.target_range[1])
+                summaries += summaries_of(partition, whole, request, columns, collected.rows_seen)
+        if waiting_bytes(source, request) > _MUCH_MEMORY:
+            give_back()
+    return Gathered(
+        summaries=tuple(summaries),
+        names=tuple(partitioning.names[partition] for partition in arrived),
+        row_counts=tuple(rows for rows, _ in arrived.values()),
+        weight_sums=tuple(weight for _, weight in arrived.values()),
+        target_range=target_range,
+        rows_dropped=_rows_dropped(arrived, partitioning) if incomplete else collected.dropped,
+        left_out=tuple(
+            PartitionLeftOut(partitioning.names[partition], _rows_of(partition, partitioning), _why(error, tolerance))
+            for partition, error in incomplete.items()
+        ),
+    )
+
+
+def _collected(
+    source: Source,
+    request: SummaryRequest,
+    engine: Engine,
+    tolerance: Tolerance,
+    checkpoint: Checkpoint | None,
+    tasks: Sequence[Task],
+) -> Collector:
+    """Return the pieces of all tasks, merged as they came."""
     collected = Collector(request, tasks)
     if checkpoint is not None:
         for outcome in checkpoint.load(len(tasks)):
@@ -149,31 +198,7 @@ def gather(
             collected.add(outcome)
             if checkpoint is not None and outcome.result is not None:
                 checkpoint.keep(outcome.tasks, outcome.result)
-    incomplete = collected.incomplete()
-    if incomplete:
-        _check_enough(collected, partitioning, tolerance)
-    wholes = [
-        None if partition in incomplete else collected.fold.result(partition) for partition in range(partitioning.count)
-    ]
-    target_range = np.array([[np.inf], [-np.inf]]) * np.ones(len(source.target_names))
-    for whole in wholes:
-        if whole is not None:
-            target_range[0] = np.minimum(target_range[0], whole.target_range[0])
-            target_range[1] = np.maximum(target_range[1], whole.target_range[1])
-    columns = ((INTERCEPT,) if request.fit_intercept else ()) + source.feature_names + source.target_names
-    kept = [(name, wholes[i]) for i, name in enumerate(partitioning.names) if i not in incomplete]
-    return Gathered(
-        summaries=_summaries(wholes, request, columns, collected.rows_seen),
-        names=tuple(name for name, _ in kept),
-        row_counts=tuple(0 if whole is None else whole.row_count for _, whole in kept),
-        weight_sums=tuple(0.0 if whole is None else whole.weight_sum for _, whole in kept),
-        target_range=target_range,
-        rows_dropped=_rows_dropped(wholes, partitioning) if incomplete else collected.dropped,
-        left_out=tuple(
-            PartitionLeftOut(partitioning.names[partition], _rows_of(partition, partitioning), _why(error, tolerance))
-            for partition, error in incomplete.items()
-        ),
-    )
+    return collected
 
 
 def guided(
@@ -249,45 +274,6 @@ def _rows_of(partition: int, partitioning: Partitioning) -> int:
     return partitioning.bounds[partition + 1] - partitioning.bounds[partition]
 
 
-def _rows_dropped(wholes: Sequence[Piece | None], partitioning: Partitioning) -> int:
+def _rows_dropped(arrived: Mapping[int, tuple[int, float]], partitioning: Partitioning) -> int:
     """Return how many rows of the partitions that remain had missing values."""
-    return sum(_rows_of(i, partitioning) - whole.row_count for i, whole in enumerate(wholes) if whole is not None)
-
-
-def _summaries(
-    wholes: Sequence[Piece | None], request: SummaryRequest, columns: tuple[str, ...], rows_seen: int
-) -> tuple[Summary, ...]:
-    bounds = request.partitioning.bounds
-    sketch = get_sketch(request.specification.kind)
-    summaries = []
-    for partition, whole in enumerate(wholes):
-        if whole is None:
-            continue
-        start, stop = (0, rows_seen) if bounds is None else (bounds[partition], bounds[partition + 1])
-        for number, matrix in enumerate(whole.matrices):
-            sketch_rows, low = sketch.concluded_rows(request.specification, matrix, whole.row_count)
-            if whole.centre is not None:
-                sketch_rows, low = DoubleDouble.of(sketch_rows, low).moved(whole.centre)
-            part = Part(
-                origin="",
-                stream=partition * request.sketches_per_partition + number,
-                start=start,
-                stop=rows_seen if stop == UNKNOWN_END else stop,
-                size=sketch_rows.shape[0],
-                seed=request.specification.seed,
-                sparsity=request.specification.sparsity,
-                contiguous=bounds is not None,
-            )
-            summaries.append(
-                Summary(
-                    matrix=sketch_rows,
-                    columns=columns,
-                    kind=request.specification.kind,
-                    parts=(part,),
-                    row_count=whole.row_count,
-                    weight_sum=whole.weight_sum,
-                    low=low,
-                    centre=np.empty(0) if whole.centre is None else whole.centre,
-                )
-            )
-    return tuple(summaries)
+    return sum(_rows_of(partition, partitioning) - rows for partition, (rows, _) in arrived.items() if rows)

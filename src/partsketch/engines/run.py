@@ -9,7 +9,7 @@ from dataclasses import replace
 from partsketch.engines.base import Engine, TaskOutcome
 from partsketch.engines.tolerance import Tolerance
 from partsketch.sources.base import Source
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 #: A deadline that is further away never comes, and clocks of the operating system need not reach it.
 _LONGEST_SECONDS = 1e9
@@ -18,7 +18,7 @@ _LONGEST_SECONDS = 1e9
 def run_tasks(
     engine: Engine,
     source: Source,
-    request: SummaryRequest,
+    request: PassRequest,
     tasks: Sequence[Task],
     wanted: Sequence[int],
     tolerance: Tolerance,

@@ -7,10 +7,54 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from partsketch.common.errors import InputError
 from partsketch.engines.base import Engine
 from partsketch.sources.base import Source
+from partsketch.sources.cluster.chunks import cluster_of
+from partsketch.sources.labelled import LabelledSource
+from partsketch.sources.memory.arrays import array_source
+
+
+def open_checked(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    partition_column: str | None,
+    engine: Engine,
+    reset: bool = True,
+) -> Source:
+    """Check the data by scikit-learn's rules, note their columns in the estimator, and return them as a source."""
+    if cluster_of(X) is not None:
+        source = open_collection(X, y, sample_weight, partition_column, engine)
+        estimator.n_features_in_ = len(source.feature_names)
+        estimator.__dict__.pop("feature_names_in_", None)
+        if hasattr(X, "columns"):
+            estimator.feature_names_in_ = np.array(source.feature_names, dtype=object)
+        return source
+    target = y
+    labels, X = split_partition_column(X, partition_column, required=True)
+    # Finiteness of X is checked on the way, tile by tile, instead of in a pass of its own over memory.
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        reset=reset,
+        accept_sparse=("csr", "csc"),
+        dtype="numeric",
+        ensure_all_finite=False,
+        ensure_min_samples=2 if reset else 1,
+        multi_output=True,
+        y_numeric=True,
+    )
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    names = getattr(estimator, "feature_names_in_", None)
+    features = None if names is None else [str(name) for name in names]
+    source = array_source(X, y, sample_weight, features, target_names(target, y, features or ()))
+    return source if labels is None else LabelledSource.from_values(source, labels)
 
 
 def open_collection(X: Any, y: Any, sample_weight: Any, partition_column: str | None, engine: Engine) -> Source:

@@ -12,10 +12,12 @@ from partsketch.common.linalg.solve import factor_of_rows
 from partsketch.engines.base import Engine
 from partsketch.engines.gather import Gathered, gather
 from partsketch.fitting.fit import Fit, estimated_columns, finish_fit
+from partsketch.fitting.keywords import AUTO
 from partsketch.fitting.options import FitOptions
 from partsketch.fitting.refinement.routes import FACTOR_ROUTE
 from partsketch.fitting.sketch_size import choose_sketch_size
 from partsketch.model.methods import METHODS
+from partsketch.model.model import Model
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import Source
 from partsketch.sources.shifted import ShiftedSource
@@ -41,6 +43,30 @@ class Batches:
     gathered: Gathered
     rows: int
     seed: int
+
+
+#: Why batches are fitted exactly when no method is named.
+_WHY_EXACT = "method='auto' chose exact. Its factor keeps everything, so it can go on with any batch."
+
+
+def options_of_batch(options: FitOptions, before: Model | None) -> tuple[FitOptions, str | None]:
+    """Return the options with a method in place of "auto", and why: that of the model before, or "exact" at first."""
+    if options.method != AUTO:
+        return options, None
+    if before is None:
+        if options.limits is not None and options.limits.any:
+            raise InputError(
+                "limits are kept by looking at all rows before a fit: name a method for partial_fit, or fit."
+            )
+        return replace(options, method="exact", limits=None), _WHY_EXACT
+    used = before.record.options
+    if used["method"] == "whole":
+        raise InputError(
+            "method='auto' chose 'whole', which makes every sketch of all rows and cannot go on: name 'stack'."
+        )
+    names = ("method", "sketch", "sketch_size", "sparsity")
+    options = replace(options, **{name: used[name] for name in names}, limits=None)
+    return options, before.record.reasons["method"]
 
 
 def check_batches(options: FitOptions) -> None:

@@ -1,73 +1,102 @@
-"""What was asked of the data: opened for a fit, and told in the record so that a reader can repeat it."""
+"""What is asked of the data: opened for a fit, and told in the record so that a reader can repeat it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypedDict
 
+from partsketch.common.errors import InputError
 from partsketch.engines.base import Engine
 from partsketch.fitting.options import FitOptions
 from partsketch.model.model import Model
 from partsketch.sources import open_source
 from partsketch.sources.base import Source
+from partsketch.sources.encoding import Encoding
 from partsketch.sources.files.readable import open_readable
 from partsketch.sources.opening import are_paths
 
 
-def with_origin(
-    model: Model,
-    data: Any,
-    targets: str | Sequence[str],
-    features: Sequence[str] | None,
-    weights: str | None,
-    encode: bool,
-    missing: str,
-) -> Model:
-    """Return the model with the data and columns that were asked for in its record.
+class DataKeywords(TypedDict, total=False):
+    """Keywords about columns that `partsketch.sketch` and `plan` pass on as they are given, typed."""
 
-    Rows that came from memory have no paths; the record then says so by None.
+    weights: str | None
+    encode: bool
+    missing: Literal["error", "drop"]
+
+
+@dataclass(frozen=True)
+class DataRequest:
+    """Data and the columns that are wanted of them, in the words of `partsketch.fit`.
+
+    Attributes
+    ----------
+    data
+        Paths, or whatever holds the rows.
+    target, features, weights
+        Names of columns; features None takes all that are left.
+    encode
+        Whether text columns are one-hot encoded.
+    missing
+        "error" refuses missing values, "drop" leaves their rows out.
+    levels
+        Levels of text columns that were agreed on, first the reference level; None finds them.
     """
-    entries = data if isinstance(data, list | tuple) else [data]
-    are_paths = all(isinstance(entry, str | os.PathLike) for entry in entries)
-    origin = {
-        "paths": [os.fspath(entry) for entry in entries] if are_paths else None,
-        "targets": [targets] if isinstance(targets, str) else [str(name) for name in targets],
-        "features": None if features is None else [str(name) for name in features],
-        "weights": weights,
-        "encode": bool(encode),
-        "missing": missing,
-    }
-    return replace(model, record=replace(model.record, origin=origin))
+
+    data: Any
+    target: str | Sequence[str] | None
+    features: Sequence[str] | None = None
+    weights: str | None = None
+    encode: bool = False
+    missing: Literal["error", "drop"] = "error"
+    levels: Mapping[str, Sequence[str]] | None = None
+
+    def open(self, partition_column: str | None, fit_intercept: bool, engine: Engine | None = None) -> Source:
+        """Open the data with these columns and that of the partitions."""
+        return open_source(
+            self.data,
+            target=self.target,
+            features=self.features,
+            weights=self.weights,
+            partition_column=partition_column,
+            encode=self.encode,
+            missing=self.missing,
+            fit_intercept=fit_intercept,
+            encoding=None if self.levels is None else _encoding(self.levels, fit_intercept),
+            engine=engine,
+        )
+
+    def open_for(self, options: FitOptions, engine: Engine | None = None) -> Source:
+        """Open the data for a fit. When partitions are files and may be left out, those that cannot be opened are."""
+        columns = (options.partition_column, options.fit_intercept, engine)
+        if options.on_partition_error == "drop" and options.partition_by == "file" and are_paths(self.data):
+            return open_readable(self.data, lambda data: replace(self, data=data).open(*columns))
+        return self.open(*columns)
+
+    def noted_in(self, model: Model) -> Model:
+        """Return the model with the data and columns that were asked for in its record.
+
+        Rows that came from memory have no paths; the record then says so by None.
+        """
+        entries = self.data if isinstance(self.data, list | tuple) else [self.data]
+        target = () if self.target is None else self.target
+        asked = {
+            "paths": [os.fspath(entry) for entry in entries] if are_paths(self.data) else None,
+            "targets": [target] if isinstance(target, str) else [str(name) for name in target],
+            "features": None if self.features is None else [str(name) for name in self.features],
+            "weights": self.weights,
+            "encode": bool(self.encode),
+            "missing": self.missing,
+        }
+        return replace(model, record=replace(model.record, asked=asked))
 
 
-def open_for_fit(
-    data: Any,
-    target: str | Sequence[str],
-    features: Sequence[str] | None,
-    options: FitOptions,
-    weights: str | None,
-    encode: bool,
-    missing: Literal["error", "drop"],
-    engine: Engine | None = None,
-) -> Source:
-    """Open the data with the columns that a fit with these options needs.
-
-    When partitions are files and may be left out, those that cannot be opened are.
-    """
-    open_chosen = partial(
-        open_source,
-        target=target,
-        features=features,
-        weights=weights,
-        partition_column=options.partition_column,
-        encode=encode,
-        missing=missing,
-        fit_intercept=options.fit_intercept,
-        engine=engine,
-    )
-    if options.on_partition_error == "drop" and options.partition_by == "file" and are_paths(data):
-        return open_readable(data, open_chosen)
-    return open_chosen(data)
+def _encoding(levels: Mapping[str, Sequence[str]], fit_intercept: bool) -> Encoding:
+    if not isinstance(levels, Mapping):
+        raise InputError('levels is a mapping from columns to their levels, such as {"colour": ["blue", "red"]}.')
+    for column, names in levels.items():
+        texts = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+        if not texts or len(names) < 1 or len(set(names)) != len(names):
+            raise InputError(f"The levels of column {column!r} must be a list of distinct texts.")
+    return Encoding(tuple((column, tuple(names)) for column, names in levels.items()), drop_first=fit_intercept)

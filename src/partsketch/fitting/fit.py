@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,10 +19,11 @@ from partsketch.fitting.refinement.exact import Refined
 from partsketch.fitting.refinement.routes import FACTOR_ROUTE, refine_if_quicker
 from partsketch.fitting.sketch_size import choose_sketch_size, counted_if_needed
 from partsketch.model.build import Circumstances, build_model
-from partsketch.model.combine import Combination, Regression, combine_solution, combine_summaries, restored
+from partsketch.model.combine import combine_summaries
 from partsketch.model.coordinates import standardise
 from partsketch.model.methods import METHODS
 from partsketch.model.model import Model
+from partsketch.model.regression import Combination, Regression, combine_solution, restored
 from partsketch.model.sentences import constant_target_warnings
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import PartitionLeftOut, Source
@@ -123,10 +124,15 @@ def finish_fit(
     method = METHODS[options.method]
     features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
     regression = Regression(
-        features, source.target_names, int(options.fit_intercept), float(options.alpha), options.averaging
+        features,
+        source.target_names,
+        int(options.fit_intercept),
+        float(options.alpha),
+        options.averaging,
+        weighting=options.weighting,
     )
     if refined is not None:
-        standard: tuple[Summary, ...] = ()
+        standard: Sequence[Summary] = ()
         combination = combine_solution(refined.solution)
     else:
         coordinates, standard = standardise(
@@ -226,7 +232,7 @@ def _checkpoint(
     if not source.replayable:
         raise InputError(f"A checkpoint needs data that can be read again, not a {source.description}: use a file.")
     identity = fit_identity(source, request, options)
-    return open_checkpoint(Path(options.checkpoint), identity, options.seed, request.specification.kind)
+    return open_checkpoint(Path(options.checkpoint), identity, options.seed, request.merging)
 
 
 def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import asdict, dataclass
-from os import PathLike
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from partsketch.common.counts import refuse_too_many
 from partsketch.common.errors import InputError
 from partsketch.engines.tolerance import Tolerance
-from partsketch.fitting.limits import Limits
+from partsketch.fitting.keywords import AUTO, FitKeywords, choices_of
+from partsketch.fitting.limits import Limits, limits_from
 from partsketch.model.methods import METHODS
-from partsketch.sketches.base import all_sketches
-
-#: In place of a method: let the planner choose one.
-AUTO = "auto"
+from partsketch.sketches.base import get_sketch, sparsity_refused
 
 #: Values of partition_by that do not name a column.
 RESERVED_PARTITIONS = ("order", "shuffle", "file")
@@ -36,49 +35,63 @@ class FitOptions:
     sketch_size: int | None
     fit_intercept: bool
     seed: int
-    averaging: str = "equal"
-    alpha: float = 0.0
-    on_partition_error: str = "raise"
+    averaging: str = FitKeywords.averaging
+    weighting: str = FitKeywords.weighting
+    alpha: float = FitKeywords.alpha
+    on_partition_error: str = FitKeywords.on_partition_error
     deadline: float | None = None
     min_partitions: int | None = None
     checkpoint: str | None = None
     limits: Limits | None = None
     sparsity: int | None = None
+    # Who makes options by hand wants summaries, and only a factor is one.
     route: str = "factor"
 
+    @classmethod
+    def made_of(cls, keywords: FitKeywords) -> Self:
+        """Return the options that keywords ask for, checked, with a seed that is known."""
+        same = {field.name: getattr(keywords, field.name) for field in fields(cls) if field.name != "seed"}
+        own = {
+            "fit_intercept": bool(keywords.fit_intercept),
+            "seed": seed_from(keywords.random_state, keywords.checkpoint),
+            "checkpoint": None if keywords.checkpoint is None else fspath(keywords.checkpoint),
+            "limits": None if keywords.limits is None else limits_from(keywords.limits),
+        }
+        return cls(**{**same, **own})
+
     def __post_init__(self) -> None:
-        if self.method not in (*METHODS, AUTO):
-            raise InputError(f"method is {self.method!r}: choose one of {_listed((*METHODS, AUTO))}.")
+        for name in ("method", "remainder", "averaging", "weighting", "route", "on_partition_error"):
+            if getattr(self, name) not in choices_of(name):
+                raise InputError(f"{name} is {getattr(self, name)!r}: choose {_listed(choices_of(name))}.")
         if self.limits is not None and self.method != AUTO:
             raise InputError(f"limits go with method='auto', which chooses within them, not with {self.method!r}.")
         if not _is_count(self.n_partitions) or self.n_partitions < 1:
             raise InputError(f"n_partitions is {self.n_partitions!r}: give a whole number, at least 1.")
-        if self.remainder not in ("spread", "drop"):
-            raise InputError(f"remainder is {self.remainder!r}: choose 'spread' or 'drop'.")
         if not isinstance(self.partition_by, str) or not self.partition_by:
             raise InputError("partition_by is 'order', 'shuffle', 'file' or the name of a column.")
-        kinds = [sketch.kind for sketch in all_sketches() if sketch.is_random]
-        if self.sketch not in kinds:
-            raise InputError(f"sketch is {self.sketch!r}: choose one of {_listed(kinds)}.")
+        sketch = get_sketch(self.sketch, exact=False)
         if self.sketch_size is not None and (not _is_count(self.sketch_size) or self.sketch_size < 1):
             raise InputError(f"sketch_size is {self.sketch_size!r}: give a whole number, or None to have one chosen.")
         if self.sparsity is not None:
-            if self.sketch != "sparse_sign":
-                raise InputError(f"sparsity={self.sparsity!r} goes with sketch='sparse_sign', not {self.sketch!r}.")
+            if sketch.default_sparsity is None:
+                raise sparsity_refused(self.sparsity, self.sketch)
             if not _is_count(self.sparsity) or self.sparsity < 1:
-                raise InputError(f"sparsity is {self.sparsity!r}: give a whole number, at least 1, or None for 8.")
-        if self.averaging not in ("equal", "inverse_variance"):
-            raise InputError(f"averaging is {self.averaging!r}: choose 'equal' or 'inverse_variance'.")
+                raise InputError(
+                    f"sparsity is {self.sparsity!r}: give a whole number, at least 1, or None for "
+                    f"{sketch.default_sparsity}."
+                )
         if self.averaging != "equal" and self.method not in ("average", "partition"):
             raise InputError(f"averaging={self.averaging!r} goes with the methods 'average' and 'partition' only.")
+        if self.weighting != AUTO and self.method not in ("stack", AUTO):
+            raise InputError(f"weighting={self.weighting!r} goes with method='stack', whose sketches have weights.")
         if not isinstance(self.alpha, numbers.Real) or not 0 <= self.alpha < float("inf"):
             raise InputError(f"alpha is {self.alpha!r}: give a ridge penalty of at least 0.")
         if self.averaging != "equal" and self.alpha > 0:
             raise InputError(
                 "averaging='inverse_variance' goes with alpha=0: its variances are those of least squares."
             )
-        if self.route not in ("auto", "factor", "iterate"):
-            raise InputError(f"route is {self.route!r}: choose 'auto', 'factor' or 'iterate'.")
+        if self.weighting == "information" and self.alpha > 0:
+            raise InputError("weighting='information' goes with alpha=0: a ridge fit is stacked by rows.")
         exact = self.method == "exact" or (self.method == AUTO and not (self.limits and self.limits.any))
         if self.route == "iterate" and (not exact or self.alpha > 0):
             raise InputError("route='iterate' goes with method='exact' and alpha=0.")
@@ -86,8 +99,6 @@ class FitOptions:
         self._check_faults()
 
     def _check_faults(self) -> None:
-        if self.on_partition_error not in ("raise", "drop"):
-            raise InputError(f"on_partition_error is {self.on_partition_error!r}: choose 'raise' or 'drop'.")
         if self.deadline is not None and (not isinstance(self.deadline, numbers.Real) or not self.deadline > 0):
             raise InputError(f"deadline is {self.deadline!r}: give a number of seconds above 0, or None.")
         if self.min_partitions is not None and (not _is_count(self.min_partitions) or self.min_partitions < 1):
@@ -137,8 +148,9 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
 
 
-def _listed(names: Any) -> str:
-    return ", ".join(repr(name) for name in names)
+def _listed(names: Sequence[str]) -> str:
+    *others, last = map(repr, names)
+    return f"{', '.join(others)} or {last}"
 
 
 def seed_from(random_state: Any, checkpoint: str | PathLike[str] | None = None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch._version import __version__
-from partsketch.model.certificate import certify
+from partsketch.model.certificate import Certificate, certify
 from partsketch.model.checks import check_coefficients, check_solutions, checked_certificate
-from partsketch.model.combine import Combination, Regression, restored
-from partsketch.model.inference import infer
+from partsketch.model.inference import Inference, infer
 from partsketch.model.methods import METHODS
 from partsketch.model.model import Model
 from partsketch.model.moments import FitMoments
-from partsketch.model.outlook_curves import plan_survey
+from partsketch.model.outlook_curves import planned_outlook
 from partsketch.model.record import PartitionRecord, Record
+from partsketch.model.regression import Combination, Regression, restored
 from partsketch.model.sentences import alias_warnings, left_out_warnings, size_warnings, unknown_loss_warnings
 from partsketch.sources.base import PartitionLeftOut
 from partsketch.sources.encoding import Encoding
@@ -75,43 +75,8 @@ def build_model(
     circumstances: Circumstances,
 ) -> Model:
     """Return the model: coefficients cut into intercept and features, and the record of how they came about."""
-    columns = len(regression.features)
-    size = summaries[0].matrix.shape[0] if METHODS[method].sketched else None
-    warnings: list[str] = []
-    if size is not None and regression.penalty == 0:
-        warnings += size_warnings(size, columns)
-    warnings += alias_warnings(combination.solutions, columns)
-    warnings += circumstances.warnings
-    if circumstances.rows_dropped:
-        warnings.append(f"{circumstances.rows_dropped} rows with missing values were dropped.")
-    if circumstances.rows_left_out:
-        warnings.append(
-            f"The last {circumstances.rows_left_out} rows were left out so that all partitions have the same size."
-        )
-    warnings += left_out_warnings(circumstances.partitions_left_out, len(circumstances.names))
-    conditions = [solution.condition for solution in combination.solutions]
-    record = Record(
-        options=circumstances.options,
-        seed=circumstances.seed,
-        sketch_size=size,
-        row_count=circumstances.row_count,
-        weight_sum=circumstances.weight_sum,
-        rows_dropped=circumstances.rows_dropped,
-        rows_left_out=circumstances.rows_left_out,
-        rank=min(solution.rank for solution in combination.solutions),
-        condition=_finite_or_none(max((c for c in conditions if np.isfinite(c)), default=np.nan)),
-        tolerance=max(float(solution.tolerance) for solution in combination.solutions),
-        aliased=_aliased_everywhere(combination),
-        partitions=_partition_records(
-            circumstances.names, [summary.row_count for summary in summaries] or [circumstances.row_count], combination
-        ),
-        reasons=circumstances.reasons,
-        warnings=tuple(warnings),
-        versions=_versions(),
-        data=circumstances.data,
-        partitions_left_out=circumstances.partitions_left_out,
-    )
-    first = int(INTERCEPT in regression.features)
+    columns, first = len(regression.features), int(INTERCEPT in regression.features)
+    record = _record(method, summaries, combination, regression, circumstances)
 
     def intercept(coefficients: FloatArray) -> FloatArray:
         return coefficients[0] if first else np.zeros(len(regression.targets))
@@ -125,18 +90,7 @@ def build_model(
     if coordinates is not None and first:
         centre, level = coordinates.centre[first:columns], coordinates.levels(combination.coefficients)
     common = (method, summaries, combination, regression)
-    moments = [
-        FitMoments(summaries, regression.features, target, regression.free_columns) for target in regression.targets
-    ]
-    target_units = np.ones(len(moments)) if coordinates is None else coordinates.unit[columns:]
-    # Partitions of wildly different sizes overflow in some numbers: these are then not stated.
-    with np.errstate(over="ignore", invalid="ignore"):
-        certified = [certify(*common, number, shared) for number, shared in enumerate(moments)]
-        inferences = tuple(infer(*common, number, shared, certified[number]) for number, shared in enumerate(moments))
-        certificates = tuple(
-            checked_certificate(certificate, float(np.square(unit)))
-            for certificate, unit in zip(certified, target_units, strict=True)
-        )
+    certificates, inferences = _judged(*common)
     record = replace(record, warnings=(*record.warnings, *unknown_loss_warnings(certificates, regression.penalty)))
     return Model(
         feature_names=regression.features[first:],
@@ -151,8 +105,86 @@ def build_model(
         centre=centre,
         level=level,
         encoding=circumstances.encoding,
-        survey=plan_survey(*common, certificates),
+        look_ahead=planned_outlook(*common, certificates),
     )
+
+
+def _judged(
+    method: str, summaries: Sequence[Summary], combination: Combination, regression: Regression
+) -> tuple[tuple[Certificate, ...], tuple[Inference, ...]]:
+    """Return what a fit loses and how sure its coefficients are, for each target."""
+    common = (method, summaries, combination, regression)
+    moments = [
+        FitMoments(summaries, regression.features, target, regression.free_columns) for target in regression.targets
+    ]
+    coordinates, columns = regression.coordinates, len(regression.features)
+    target_units = np.ones(len(moments)) if coordinates is None else coordinates.unit[columns:]
+    # Partitions of wildly different sizes overflow in some numbers: these are then not stated.
+    with np.errstate(over="ignore", invalid="ignore"):
+        certified = [certify(*common, number, shared) for number, shared in enumerate(moments)]
+        inferences = tuple(infer(*common, number, shared, certified[number]) for number, shared in enumerate(moments))
+        certificates = tuple(
+            checked_certificate(certificate, float(np.square(unit)))
+            for certificate, unit in zip(certified, target_units, strict=True)
+        )
+    return certificates, inferences
+
+
+def _record(
+    method: str,
+    summaries: Sequence[Summary],
+    combination: Combination,
+    regression: Regression,
+    circumstances: Circumstances,
+) -> Record:
+    """Return how the coefficients came about, with the warnings that this gives reason to."""
+    size = summaries[0].matrix.shape[0] if METHODS[method].sketched else None
+    conditions = [solution.condition for solution in combination.solutions]
+    rows = [summary.row_count for summary in summaries] or [circumstances.row_count]
+    return Record(
+        options=circumstances.options,
+        seed=circumstances.seed,
+        sketch_size=size,
+        row_count=circumstances.row_count,
+        weight_sum=circumstances.weight_sum,
+        rows_dropped=circumstances.rows_dropped,
+        rows_left_out=circumstances.rows_left_out,
+        rank=min(solution.rank for solution in combination.solutions),
+        condition=_finite_or_none(max((c for c in conditions if np.isfinite(c)), default=np.nan)),
+        tolerance=max(float(solution.tolerance) for solution in combination.solutions),
+        aliased=_aliased_everywhere(combination),
+        partitions=_partition_records(circumstances.names, rows, combination),
+        reasons={**circumstances.reasons, **_weighting_reasons(method, regression, combination)},
+        warnings=tuple(_warnings(size, combination, regression, circumstances)),
+        versions=_versions(),
+        data=circumstances.data,
+        partitions_left_out=circumstances.partitions_left_out,
+    )
+
+
+def _weighting_reasons(method: str, regression: Regression, combination: Combination) -> dict[str, str]:
+    """Say how stacked sketches were weighted and why, for each target where they differ."""
+    if method != "stack":
+        return {}
+    told = [f"{choice.taken}: {choice.reason}" for choice in combination.stacking]
+    if len(set(told)) == 1:
+        return {"weighting": told[0]}
+    return {"weighting": "; ".join(f"{target}: {text}" for target, text in zip(regression.targets, told, strict=True))}
+
+
+def _warnings(
+    size: int | None, combination: Combination, regression: Regression, circumstances: Circumstances
+) -> Iterator[str]:
+    columns = len(regression.features)
+    if size is not None and regression.penalty == 0:
+        yield from size_warnings(size, columns)
+    yield from alias_warnings(combination.solutions, columns)
+    yield from circumstances.warnings
+    if circumstances.rows_dropped:
+        yield f"{circumstances.rows_dropped} rows with missing values were dropped."
+    if circumstances.rows_left_out:
+        yield f"The last {circumstances.rows_left_out} rows were left out so that all partitions have the same size."
+    yield from left_out_warnings(circumstances.partitions_left_out, len(circumstances.names))
 
 
 def _aliased_everywhere(combination: Combination) -> tuple[tuple[str, tuple[str, ...]], ...]:

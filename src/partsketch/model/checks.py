@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from partsketch.common.errors import InputError
-from partsketch.common.linalg.solve import LARGEST_GRADIENT, Solution
+from partsketch.common.linalg.solution import LARGEST_GRADIENT, Solution
 from partsketch.model.certificate import Certificate
-from partsketch.model.combine import Combination
+from partsketch.model.regression import Combination
 
 
 def check_solutions(solutions: Sequence[Solution], names: Sequence[str]) -> None:

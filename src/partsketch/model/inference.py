@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.solve import solve_least_squares
 from partsketch.common.units import p_value_phrase
-from partsketch.model.combine import Combination, Regression
+from partsketch.model.certificate_estimates import weighted_fit
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
+from partsketch.model.regression import Combination, Regression
+from partsketch.sketches.base import law_of_kind
 from partsketch.summaries.summary import Summary
 from partsketch.theory.covariance import (
     CoefficientCovariance,
@@ -25,7 +27,6 @@ from partsketch.theory.covariance import (
 )
 from partsketch.theory.heterogeneity import constant_noise_agreement
 from partsketch.theory.stacked_certificate import stacked_covariance
-from partsketch.theory.stacking import stacked_fit
 from partsketch.theory.weights import sketch_weights
 
 if TYPE_CHECKING:
@@ -80,15 +81,9 @@ class Inference:
     r_squared_of: str = THIS_FIT
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the values as plain data."""
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Inference:
-        """Return what `to_dict` described."""
-        arrays = ("standard_errors", "spread_standard_errors")
-        read = {name: None if values[name] is None else np.array(values[name], dtype=np.float64) for name in arrays}
-        return cls(**{**values, **read})
+        """Return the values as plain data; infinite degrees of freedom are the text "inf", which JSON can hold."""
+        plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
+        return {name: "inf" if value == np.inf else value for name, value in plain.items()}
 
     def errors_of(self, kind: str) -> tuple[FloatArray, float]:
         """Return standard errors and degrees of freedom of the kind "model" or "spread", or say why there are none."""
@@ -134,11 +129,14 @@ def infer(
             else:
                 if averaged and len(summaries) > 1:
                     _require_one_truth(method, moments, certificate)
-                covariance = _covariance(method, summaries, weights, regression, moments)
+                covariance = _covariance(method, summaries, combination, regression, number, moments)
         except InputError as error:
             reason = str(error).rstrip(".")
     noise = None if covariance is None else covariance.noise_variance
     r_squared = _known_r_squared(combination, number)
+    if noise is None and combination.stacking and certificate.minimal_loss is not None:
+        rows, columns = sum(summary.row_count for summary in summaries), len(regression.features)
+        noise = certificate.minimal_loss / (rows - columns) if rows > columns else None
     if averaged:
         noise, r_squared = _of_averaged_fit(summaries, regression, number, certificate, METHODS[method].sketched)
     elif combination.solutions[0].total_sums is None and noise is not None:
@@ -230,18 +228,29 @@ def _exact_covariance(combination: Combination, row_count: int, number: int) -> 
 
 
 def _covariance(
-    method: str, summaries: Sequence[Summary], weights: FloatArray, regression: Regression, moments: FitMoments
+    method: str,
+    summaries: Sequence[Summary],
+    combination: Combination,
+    regression: Regression,
+    number: int,
+    moments: FitMoments,
 ) -> CoefficientCovariance:
-    features = regression.features
+    features, weights = regression.features, combination.weights[:, number]
     if method == "average":
         return average_covariance(moments.exact, weights, features)
     if method == "partition":
         estimated = regression.averaging == "inverse_variance" and len(weights) > 1
         return partition_covariance(moments.estimated, sketch_weights(moments.estimated) if estimated else weights)
-    counts = [summary.row_count for summary in summaries]
+    counts, law = [summary.row_count for summary in summaries], law_of_kind(summaries[0].kind)
     if method == "whole":
-        return whole_covariance(moments.sketches, counts[0], summaries[0].kind)
-    return stacked_covariance(stacked_fit(moments.sketches, counts, summaries[0].kind), features)
+        return whole_covariance(moments.sketches, counts[0], law)
+    choice = combination.stacking[number]
+    if choice.taken == "mixture":
+        raise InputError(
+            "partitions do not share their coefficients, and this fit is partly an average of theirs: there are no "
+            "true coefficients for intervals to be around; use weighting='rows' for the stack alone"
+        )
+    return stacked_covariance(weighted_fit(summaries, moments, choice), features)
 
 
 def _known_r_squared(combination: Combination, number: int) -> float | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-_NOT_SURVEYED = Settled(Outlook.nothing("the model was not made from summaries"))
+_NO_OUTLOOK = Settled(Outlook.nothing("the model was not made from summaries"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Model:
         has an intercept that is a difference of huge numbers; around the centre nothing is.
     encoding
         One-hot encoding of text columns.
-    survey
+    look_ahead
         Finds the outlook; it is asked once, when the outlook is first used, because it costs as much as a small fit.
     """
 
@@ -65,17 +65,17 @@ class Model:
     centre: FloatArray
     level: FloatArray
     encoding: Encoding = field(default_factory=Encoding)
-    survey: Callable[[], Outlook] = field(default=_NOT_SURVEYED)
+    look_ahead: Callable[[], Outlook] = field(default=_NO_OUTLOOK)
 
     @cached_property
     def outlook(self) -> Outlook:
         """What other numbers of partitions and sketch sizes would lose, and how unlike the partitions are."""
-        return self.survey()
+        return self.look_ahead()
 
     def __getstate__(self) -> dict[str, Any]:
         # What survives pickling is the outlook, not the summaries it is made from.
         state = {name: value for name, value in vars(self).items() if name != "outlook"}
-        return {**state, "survey": Settled(self.outlook)}
+        return {**state, "look_ahead": Settled(self.outlook)}
 
     @property
     def certificate(self) -> Certificate:

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
+from partsketch.common.sketch_law import GAUSSIAN, SketchLaw
 from partsketch.model.certificate import Certificate
-from partsketch.model.combine import Combination, Regression
 from partsketch.model.inference import exact_rows
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import exact_moments
 from partsketch.model.outlook import LossPoint, Outlook, Settled, TargetOutlook
-from partsketch.sketches.base import usual_size
+from partsketch.model.regression import Combination, Regression
+from partsketch.sketches.base import law_of_kind, usual_size
 from partsketch.summaries.summary import Summary
 from partsketch.theory.approximations import noise_factor, rotation_rows, stacked_excess_loss
 from partsketch.theory.design import gaussian_design_divergence
@@ -52,15 +53,15 @@ class _Split:
     row_counts: FloatArray
     averaging: float
 
-    def partition_loss(self, sketch: str, size: int) -> float:
+    def partition_loss(self, law: SketchLaw, size: int) -> float:
         factors = [
-            noise_factor(size, int(rank), rotation_rows(sketch, int(rows)))
+            noise_factor(size, int(rank), rotation_rows(law, int(rows)))
             for rank, rows in zip(self.ranks, self.row_counts, strict=True)
         ]
         return float(self.traces * self.losses @ factors) / len(self.traces) ** 2 + self.averaging
 
 
-def plan_survey(
+def planned_outlook(
     method: str,
     summaries: Sequence[Summary],
     combination: Combination,
@@ -72,7 +73,7 @@ def plan_survey(
     Until then it holds the summaries where the outlook needs them; where they are too large for it, the outlook is
     found at once, without them.
     """
-    later = partial(_survey_on_one_thread, method, summaries, combination, regression, certificates)
+    later = partial(_look_ahead_on_one_thread, method, summaries, combination, regression, certificates)
     return later if _is_affordable(method, summaries, regression) else Settled(later())
 
 
@@ -82,13 +83,13 @@ def _is_affordable(method: str, summaries: Sequence[Summary], regression: Regres
     return METHODS[method].by_partition and 2.0 * len(regression.features) ** 3 * splits <= MOST_WORK
 
 
-def _survey_on_one_thread(*arguments: Any) -> Outlook:
-    """Survey on one thread: the bits of a model file should not depend on the number of cores."""
+def _look_ahead_on_one_thread(*arguments: Any) -> Outlook:
+    """Look ahead on one thread: the bits of a model file should not depend on the number of cores."""
     with one_thread_each():
-        return _survey(*arguments)
+        return _look_ahead(*arguments)
 
 
-def _survey(
+def _look_ahead(
     method: str,
     summaries: Sequence[Summary],
     combination: Combination,
@@ -114,7 +115,7 @@ def _survey(
         curves = _Curves(
             rows,
             rank,
-            summaries[0].kind if kind.sketched else "gaussian",
+            law_of_kind(summaries[0].kind) if kind.sketched else GAUSSIAN,
             certificate.noise_variance,
             certificate.minimal_loss,
             splits,
@@ -175,7 +176,7 @@ def _merged_sketches(summaries: Sequence[Summary], merged: int, regression: Regr
     return sketch_moments(
         [np.vstack([summary.select(columns) for summary in group]) for group in groups],
         [sum(summary.row_count for summary in group) for group in groups],
-        sketch=summaries[0].kind,
+        sketch=law_of_kind(summaries[0].kind),
         free_columns=regression.free_columns,
     )
 
@@ -206,7 +207,7 @@ def _split(
 class _Curves:
     rows: int
     rank: int
-    sketch: str
+    law: SketchLaw
     noise_variance: float
     loss: float
     splits: dict[int, _Split]
@@ -228,18 +229,18 @@ class _Curves:
         )
 
     def _point(self, k: int, size: int) -> LossPoint:
-        split, kind = self.splits.get(k), self.sketch
+        split, law = self.splits.get(k), self.law
         basis = "assumed"
         if split is not None:
             basis = "estimated" if self.sketched else "exact"
         elif self.splits and k > max(self.splits):
             basis = "extrapolated"
-        whole = _finite(lambda: self.loss * self.rank * noise_factor(size, self.rank, rotation_rows(kind, self.rows)))
+        whole = _finite(lambda: self.loss * self.rank * noise_factor(size, self.rank, rotation_rows(law, self.rows)))
         return LossPoint(
             partitions=k,
             sketch_size=size,
             whole=None if whole is None else whole / k,
-            partition=_finite(lambda: self._partition(k, size) if split is None else split.partition_loss(kind, size)),
+            partition=_finite(lambda: self._partition(k, size) if split is None else split.partition_loss(law, size)),
             stack=_finite(lambda: stacked_excess_loss(self.loss, self.rank, [size] * k)),
             average=_finite(
                 lambda: self.noise_variance * (self._divergence(k) - self.rank) if split is None else split.averaging

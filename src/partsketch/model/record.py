@@ -48,7 +48,7 @@ class Record:
         Description of the rows.
     partitions_left_out
         Partitions that could not be read or came too late; nothing of them is in the model or in any number here.
-    origin
+    asked
         Paths, columns and treatment of missing values as asked; None for fits to arrays in memory.
     """
 
@@ -69,11 +69,11 @@ class Record:
     versions: dict[str, str]
     data: str
     partitions_left_out: tuple[PartitionLeftOut, ...] = ()
-    origin: dict[str, Any] | None = None
+    asked: dict[str, Any] | None = None
 
     def input_files(self) -> list[str]:
         """Return the files of this machine that the rows came from, as far as they are known and still there."""
         from partsketch.sources.files.paths import local_files
 
-        paths = (self.origin or {}).get("paths")
+        paths = (self.asked or {}).get("paths")
         return local_files(paths) if isinstance(paths, list) else []

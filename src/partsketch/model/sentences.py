@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.common.linalg.solve import Alias, Solution
+from partsketch.common.linalg.solution import Alias, Solution
 from partsketch.sources.base import PartitionLeftOut
 from partsketch.summaries.tasks import INTERCEPT
 

@@ -81,7 +81,7 @@ class Question:
     measure: Callable[[Study], tuple[str, Verdict] | None]
     reasons: Mapping[str, str]
 
-    def answer(self, study: Study) -> Claim:
+    def judged(self, study: Study) -> Claim:
         """Measure and judge; a question whose experiment was not run is answered "not measured"."""
         found = self.measure(study)
         measured, verdict = found if found is not None else ("its experiment was not run", Verdict(UNKNOWN))
@@ -117,4 +117,4 @@ def check_claims(study: Study) -> list[Claim]:
     from partsketch.paper.claims_on_time import TIME_QUESTIONS
 
     questions = (*THEORY_QUESTIONS, *CONCLUSION_QUESTIONS, *DATA_QUESTIONS, *TIME_QUESTIONS)
-    return [question.answer(study) for question in questions]
+    return [question.judged(study) for question in questions]

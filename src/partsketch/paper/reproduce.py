@@ -68,7 +68,12 @@ def _write_tables(places: Places, study: Study, claims: Sequence[Claim], fitted:
     for step in dict.fromkeys(name.split(".")[0] for name in study.results):
         for table, rows in tables_of(study, step):
             tables[f"{step}-{table}".replace("_", "-")] = rows
-    origin = {"seed": study.settings.seed, "quick": study.settings.quick, "versions": versions(), "machine": machine()}
+    circumstances = {
+        "seed": study.settings.seed,
+        "quick": study.settings.quick,
+        "versions": versions(),
+        "machine": machine(),
+    }
     for name, content in tables.items():
         write_atomically(folder / f"{name}.csv", to_csv(content))
-        write_atomically(folder / f"{name}.json", dumps({**origin, "rows": list(content)}))
+        write_atomically(folder / f"{name}.json", dumps({**circumstances, "rows": list(content)}))

@@ -112,7 +112,7 @@ def run_study(
             report(f"{place}: stored already")
         else:
             try:
-                result = _run(unit)
+                result = run_unit(unit)
             except InputError as error:
                 # Every unit of a missing data set fails with the same sentence: once is enough.
                 if str(error) not in problems:
@@ -139,7 +139,8 @@ def _stored(raw: Path, unit: Unit) -> Result | None:
     return result if result.key == _key(unit) else None
 
 
-def _run(unit: Unit) -> Result:
+def run_unit(unit: Unit) -> Result:
+    """Run one unit of the study, timed."""
     started = time.perf_counter()
     tables = unit.run()
     seconds = time.perf_counter() - started

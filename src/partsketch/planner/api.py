@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Unpack
 
 from partsketch.common.counts import refuse_too_many
 from partsketch.common.errors import InputError
+from partsketch.common.signatures import divided, passes_on
+from partsketch.engines.base import engine_class
+from partsketch.fitting.data_request import DataKeywords, DataRequest
 from partsketch.fitting.extremes import within_doubles
+from partsketch.fitting.keywords import FitKeywords
 from partsketch.fitting.limits import Limits
 from partsketch.fitting.options import FitOptions
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.calibration import calibration as calibrated
-from partsketch.planner.choosing import free_memory, make_plan
-from partsketch.planner.costs import ENGINE_COSTS
+from partsketch.planner.choice import free_memory, make_plan
 from partsketch.planner.plan import Plan
-from partsketch.planner.survey import look, survey_of_sizes
-from partsketch.sources import open_source
+from partsketch.planner.survey import Survey, look, survey_of_sizes
 from partsketch.sources.base import Source
 from partsketch.theory.arguments import require_count
 
@@ -24,6 +27,51 @@ from partsketch.theory.arguments import require_count
 _MOST_PARTITIONS = 1_000_000
 
 
+class PlanKeywords(DataKeywords, total=False):
+    """Keywords of `plan`, typed; their defaults are those of `PlanOptions` and `DataRequest`."""
+
+    limits: Limits | Mapping[str, Any] | None
+    n_partitions: int | None
+    partition_by: str
+    sketch_size: int | None
+    fit_intercept: bool
+    engine: str
+    delta: float | None
+    recalibrate: bool
+    calibration: Calibration | None
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """What may be asked of a plan, in the words of `plan`."""
+
+    limits: Limits | Mapping[str, Any] | None = None
+    n_partitions: int | None = None
+    partition_by: str = FitKeywords.partition_by
+    sketch_size: int | None = None
+    fit_intercept: bool = FitKeywords.fit_intercept
+    engine: str = "local"
+    delta: float | None = None
+    recalibrate: bool = False
+    calibration: Calibration | None = None
+
+    def __post_init__(self) -> None:
+        # Refuses names that no engine has.
+        engine_class(self.engine)
+        if self.n_partitions is not None:
+            require_count("n_partitions", self.n_partitions)
+        refuse_too_many(_MOST_PARTITIONS, n_partitions=self.n_partitions)
+        refuse_too_many(sketch_size=self.sketch_size)
+        if self.delta is not None and not 0 < self.delta < 1:
+            raise InputError(f"delta is {self.delta}: it is the probability of failure, strictly between 0 and 1.")
+
+    @property
+    def engine_name(self) -> str:
+        """The engine without its address."""
+        return engine_class(self.engine).name
+
+
+@passes_on(PlanKeywords, DataRequest, PlanOptions)
 def plan(
     data: Any = None,
     target: str | Sequence[str] | None = None,
@@ -31,18 +79,7 @@ def plan(
     *,
     rows: int | None = None,
     columns: int | None = None,
-    limits: Limits | Mapping[str, Any] | None = None,
-    n_partitions: int | None = None,
-    partition_by: str = "order",
-    sketch_size: int | None = None,
-    fit_intercept: bool = True,
-    engine: str = "local",
-    delta: float | None = None,
-    weights: str | None = None,
-    encode: bool = False,
-    missing: Literal["error", "drop"] = "error",
-    recalibrate: bool = False,
-    calibration: Calibration | None = None,
+    **keywords: Unpack[PlanKeywords],
 ) -> Plan:
     """Compare every way to fit a model, before doing it: what each loses, sends and costs; and which to take.
 
@@ -63,7 +100,7 @@ def plan(
     fit_intercept
         Whether the model has an intercept.
     engine
-        "local", "dask", "ray" or "spark".
+        "local", "dask", "ray", "spark", or the name of an engine of another package.
     delta
         Ask for the sketch size from which the bound B'_θ holds with probability 1 − δ.
     recalibrate
@@ -83,63 +120,57 @@ def plan(
     >>> answer.recommended.method
     'exact'
     """
-    if engine.split(":", 1)[0] not in ENGINE_COSTS:
-        raise InputError(f"engine is {engine!r}: plans are made for {', '.join(ENGINE_COSTS)}.")
-    if n_partitions is not None:
-        require_count("n_partitions", n_partitions)
-    refuse_too_many(_MOST_PARTITIONS, n_partitions=n_partitions)
-    refuse_too_many(sketch_size=sketch_size)
-    if delta is not None and not 0 < delta < 1:
-        raise InputError(f"delta is {delta}: it is the probability of failure, strictly between 0 and 1.")
+    asked_of_data, asked = divided(keywords, DataRequest)
+    return plan_for(DataRequest(data, target, features, **asked_of_data), rows, columns, PlanOptions(**asked))
+
+
+def plan_for(request: DataRequest, rows: int | None, columns: int | None, options: PlanOptions) -> Plan:
+    """Make a plan for data, or for so many rows and columns."""
+    partitions = options.n_partitions
     source: Source | None = None
-    if data is None:
+    if request.data is None:
         if rows is None or columns is None:
             raise InputError("There is nothing to plan for: give data and a target, or rows and columns.")
-        survey = survey_of_sizes(rows, columns, fit_intercept)
+        survey = survey_of_sizes(rows, columns, options.fit_intercept)
+    elif rows is not None or columns is not None:
+        raise InputError("Give either data, or rows and columns: not both.")
     else:
-        if rows is not None or columns is not None:
-            raise InputError("Give either data, or rows and columns: not both.")
-        if target is None:
-            raise InputError("Name the target column: target='y', or --target y.")
-        options = FitOptions(
-            method="exact",
-            n_partitions=n_partitions or 1,
-            partition_by=partition_by,
-            remainder="spread",
-            sketch="gaussian",
-            sketch_size=None,
-            fit_intercept=fit_intercept,
-            seed=0,
-        )
-        source = open_source(
-            data,
-            target=target,
-            features=features,
-            weights=weights,
-            partition_column=options.partition_column,
-            encode=encode,
-            missing=missing,
-            fit_intercept=fit_intercept,
-        )
-        with within_doubles(source):
-            survey = look(source, options, seed_of_fit=False)
-        if partition_by == "file" and source.files:
-            n_partitions = len(source.files)
-        elif options.partition_column is not None:
-            n_partitions = len(source.partition_values)
-    if sketch_size is not None and sketch_size < survey.columns + 2:
+        survey, partitions, source = _looked_at(request, options)
+    if options.sketch_size is not None and options.sketch_size < survey.columns + 2:
         raise InputError(
-            f"sketch_size={sketch_size} is too small: with {survey.columns} columns to estimate (intercept included) "
-            f"it must be at least {survey.columns + 2}."
+            f"sketch_size={options.sketch_size} is too small: with {survey.columns} columns to estimate (intercept "
+            f"included) it must be at least {survey.columns + 2}."
         )
     with within_doubles(source):
         return make_plan(
             survey,
-            limits,
-            partitions=n_partitions,
-            sketch_size=sketch_size,
-            engine=engine.split(":", 1)[0],
-            delta=delta,
-            calibration=calibration or calibrated(again=recalibrate),
+            options.limits,
+            partitions=partitions,
+            sketch_size=options.sketch_size,
+            engine=options.engine_name,
+            delta=options.delta,
+            calibration=options.calibration or calibrated(again=options.recalibrate),
             memory_available=free_memory(),
         )
+
+
+def _looked_at(request: DataRequest, options: PlanOptions) -> tuple[Survey, int | None, Source]:
+    """Return what a look at the data says, the number of partitions if it is known, and the rows."""
+    if request.target is None:
+        raise InputError("Name the target column: target='y', or --target y.")
+    keywords = FitKeywords(
+        "exact",
+        n_partitions=options.n_partitions or 1,
+        partition_by=options.partition_by,
+        fit_intercept=options.fit_intercept,
+        random_state=0,
+    )
+    as_fit = FitOptions.made_of(keywords)
+    source = request.open_for(as_fit)
+    with within_doubles(source):
+        survey = look(source, as_fit, seed_of_fit=False)
+    if options.partition_by == "file" and source.files:
+        return survey, len(source.files), source
+    if as_fit.partition_column is not None:
+        return survey, len(source.partition_values), source
+    return survey, options.n_partitions, source

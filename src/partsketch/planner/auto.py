@@ -13,7 +13,7 @@ from partsketch.fitting.sketch_size import choose_sketch_size
 from partsketch.model.methods import METHODS
 from partsketch.planner.calibration import calibration
 from partsketch.planner.candidates import exact_candidate
-from partsketch.planner.choosing import free_memory, make_plan, options_from
+from partsketch.planner.choice import free_memory, make_plan, options_from
 from partsketch.planner.plan import Plan
 from partsketch.planner.survey import Survey, look
 from partsketch.sources.base import Source
@@ -62,7 +62,7 @@ def _check_memory_of_exact(source: Source, options: FitOptions, engine: str) -> 
     survey, free = look_as_needed(source, options, Limits()), free_memory()
     needed = exact_candidate(survey, engine).peak_bytes
     # Sparse rows may be fitted without a factor.
-    if free is not None and needed > free and not is_sparse(source):
+    if needed > free and not is_sparse(source):
         raise InputError(
             f"Exact least squares of {survey.columns:,} columns takes about {bytes_text(needed)} of memory, and "
             f"{bytes_text(free)} are free: choose fewer features (--features) or use a machine with more memory; "

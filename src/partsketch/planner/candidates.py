@@ -19,7 +19,7 @@ from partsketch.planner.memory import peak_bytes
 from partsketch.planner.plan import Candidate
 from partsketch.planner.survey import Survey
 from partsketch.planner.work import Work
-from partsketch.sketches.base import all_sketches, get_sketch
+from partsketch.sketches.base import get_sketch, sketch_kinds
 
 _PARTITIONS = (2, 8, 32)
 
@@ -40,7 +40,7 @@ def make_candidates(
     found = [_cost(survey, limits, "exact", "triangular", None, 1, engine, calibration, cores, places)]
     for count in counts:
         found.append(_cost(survey, limits, "average", "triangular", None, count, engine, calibration, cores, count))
-        for sketch in (sketch.kind for sketch in all_sketches() if sketch.is_random):
+        for sketch in sketch_kinds():
             for method in (name for name, method in METHODS.items() if method.sketched):
                 for size in _sizes(survey, limits, method, sketch, count, sketch_size):
                     found.append(_cost(survey, limits, method, sketch, size, count, engine, calibration, cores, count))
@@ -160,7 +160,7 @@ def _broken(candidate: Candidate, survey: Survey, limits: Limits) -> Iterator[st
     most = limits.max_bytes_per_partition
     if most is not None and candidate.bytes_per_partition > most:
         yield f"sends {bytes_text(candidate.bytes_per_partition)} > {bytes_text(most)}"
-    if limits.rows_stay and candidate.sketch is not None and costs.sketch_cost(candidate.sketch).sends_rows:
+    if limits.rows_stay and candidate.sketch is not None and get_sketch(candidate.sketch).keeps_rows:
         yield "rows would leave"
     if limits.memory is not None and candidate.peak_bytes > limits.memory:
         yield f"memory {bytes_text(candidate.peak_bytes)} > {bytes_text(limits.memory)}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from partsketch.engines.base import Engine
 from partsketch.fitting.extremes import within_doubles
 from partsketch.fitting.fit import Fit, fit_source
-from partsketch.fitting.options import AUTO, FitOptions
+from partsketch.fitting.keywords import AUTO
+from partsketch.fitting.options import FitOptions
 from partsketch.sources.base import Source
 
 

@@ -33,7 +33,7 @@ _RUNS = 8
 _SAMPLE_ROWS = 4096
 #: A row of the sample with this leverage, and many times the average, says that a few rows decide.
 _UNEVEN_LEVERAGE, _UNEVEN_TIMES = 0.1, 8.0
-_CSV_PEEK_BYTES = 2**20
+CSV_PEEK_BYTES = 2**20
 #: Shuffles over which losses are averaged when nobody knows yet how a fit will shuffle.
 _SHUFFLES = 4
 
@@ -123,7 +123,7 @@ def look(source: Source, options: FitOptions, seed_of_fit: bool = True) -> Surve
         columns=columns,
         targets=targets,
         rows_estimated=estimated and rows is not None,
-        storage=next((name for name in ("Parquet", "CSV", "Feather") if name in source.description), "memory"),
+        storage="memory" if source.opened_files is None else source.opened_files.format,
         extra_passes=int(bool(source.encoding.columns or source.partition_values)),
         counting_passes=counting,
         splittable=source.random_access,
@@ -220,12 +220,14 @@ def _moments(source: Source, options: FitOptions, count: int) -> list[list[Parti
 def _rows_from_size(source: Source) -> int | None:
     """Return about how many lines local CSV files have, from their sizes and the length of their first lines."""
     data_files = source.opened_files
-    if data_files is None or not data_files.is_local or any(path.endswith(".gz") for path in data_files.paths):
+    if data_files is None or data_files.format != "CSV":
+        return None
+    if not data_files.is_local or any(path.endswith(".gz") for path in data_files.paths):
         return None
     rows = 0.0
     for path in data_files.paths:
         with open(path, "rb") as file:
-            start = file.read(_CSV_PEEK_BYTES)
+            start = file.read(CSV_PEEK_BYTES)
         lines = max(1, start.count(b"\n"))
         # The first line has the names.
         rows += os.path.getsize(path) * lines / max(1, len(start)) - 1

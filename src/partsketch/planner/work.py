@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from partsketch.model.methods import METHODS
-from partsketch.sketches.base import SEGMENT_ROWS, all_sketches
+from partsketch.sketches.base import SEGMENT_ROWS, get_sketch
 
 #: With more tasks than this workers end at about the same time.
 _MANY_TASKS = 256
@@ -78,7 +78,7 @@ class Work:
 
     @property
     def _segment_rows(self) -> int:
-        return next((known.segment_rows for known in all_sketches() if known.kind == self.sketch), SEGMENT_ROWS)
+        return get_sketch(self.sketch).segment_rows
 
     @property
     def _parts(self) -> int:

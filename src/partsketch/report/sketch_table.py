@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from partsketch.common.text import plain
 from partsketch.sites.combine import describe
+from partsketch.sketches.base import get_sketch
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
 from partsketch.theory.information import InformationBound, sketch_information_bound
@@ -17,12 +19,10 @@ _NOT_PRIVATE = "This is not differential privacy: see docs/sites.md for what a s
 def information_bound(summary: Summary) -> InformationBound | None:
     """Return the bound for a private Gaussian sketch; others come with the means to draw their random numbers again."""
     known = int(INTERCEPT in summary.columns)
-    if (
-        not summary.about.private
-        or summary.kind != "gaussian"
-        or len(summary.columns) <= known
-        or not summary.row_count
-    ):
+    law = get_sketch(summary.kind).law
+    # Whoever has an orthogonal sketch can make a Gaussian one of it: it tells more, and this bound does not hold.
+    gaussian = law is not None and law.is_exact and math.isinf(law.rotation(1))
+    if not summary.about.private or not gaussian or len(summary.columns) <= known or not summary.row_count:
         return None
     return sketch_information_bound(summary.matrix, summary.row_count, known)
 
@@ -66,7 +66,10 @@ def print_sketches(written: Sequence[tuple[str, Summary]]) -> None:
     bounds = [(name, summary, bound) for name, summary in written if (bound := information_bound(summary)) is not None]
     for name, summary, bound in bounds:
         console.print(plain(_sentence(name, summary, bound)))
-    if bounds:
+    unknown = [name for name, summary in written if summary.about.private and information_bound(summary) is None]
+    for name in unknown:
+        console.print(plain(f"{name}: no bound is known on what this kind of sketch tells of the rows."))
+    if bounds or unknown:
         console.print(_NOT_PRIVATE)
 
 

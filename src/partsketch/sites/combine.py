@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -15,13 +16,15 @@ import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
+from partsketch.common.linalg.solve import RANK_TOLERANCE
 from partsketch.fitting.fit import Fit
 from partsketch.fitting.options import FitOptions
 from partsketch.model.build import Circumstances, build_model
 from partsketch.model.certificate import Certificate
-from partsketch.model.combine import Regression, combine_summaries, restored
+from partsketch.model.combine import combine_summaries
 from partsketch.model.coordinates import standardise
 from partsketch.model.methods import METHODS
+from partsketch.model.regression import Regression, restored
 from partsketch.sites.agreement import Named, check_agreement
 from partsketch.sketches.base import get_sketch
 from partsketch.sources.encoding import Encoding
@@ -49,7 +52,7 @@ def read_summaries(files: Any) -> list[Named]:
 
 def _place(entry: Named) -> tuple[str, str, int, int]:
     part = entry[1].parts[0]
-    return part.origin, part.label, part.stream, part.start or 0
+    return part.site, part.label, part.stream, part.start or 0
 
 
 def combine_files(
@@ -60,6 +63,7 @@ def combine_files(
     fit_intercept: bool | None = None,
     averaging: str = "equal",
     alpha: float = 0.0,
+    weighting: str = "auto",
 ) -> Fit:
     """Make a model from summaries that are at hand."""
     check_agreement(named)
@@ -68,11 +72,13 @@ def combine_files(
     random = get_sketch(first.kind).is_random
     method = method or ("stack" if random else "exact")
     _check_method(method, first.kind, random)
-    regression = _regression(first, target, features, fit_intercept, averaging, alpha)
+    regression = _regression(first, target, features, fit_intercept)
+    regression = replace(regression, averaging=averaging, penalty=float(alpha), weighting=weighting)
     # The options of a fit know what goes together.
     FitOptions(
         method=method, n_partitions=len(named), partition_by="order", remainder="spread", seed=0, averaging=averaging,
         sketch=first.kind if random else "gaussian", sketch_size=None, fit_intercept=True, alpha=alpha,
+        weighting=weighting,
     )  # fmt: skip
     _check_sizes(named, regression, random)
     names = tuple(summary.parts[0].name if len(summary.parts) == 1 else name for name, summary in named)
@@ -111,24 +117,25 @@ def _regression(
     target: str | Sequence[str] | None,
     features: Sequence[str] | None,
     fit_intercept: bool | None,
-    averaging: str,
-    alpha: float,
 ) -> Regression:
     targets = summary.about.targets if target is None else (target,) if isinstance(target, str) else tuple(target)
     if not targets:
         raise InputError(f"Name a target (--target): one of {_shown(summary.columns)}.")
     if features is None:
-        chosen = [name for name in summary.columns if name not in (INTERCEPT, *targets, *summary.about.targets)]
+        taken = {INTERCEPT, *targets, *summary.about.targets}
+        chosen = [name for name in summary.columns if name not in taken]
     else:
         chosen = _expanded([features] if isinstance(features, str) else features, summary.about.encoding)
+    known = set(summary.columns) - {INTERCEPT}
     for name in (*targets, *chosen):
-        if name not in summary.columns or name == INTERCEPT:
+        if name not in known:
             raise InputError(f"The files have no column {name!r}: choose among {_shown(summary.columns)}.")
-        if name in targets and name in chosen:
-            raise InputError(f"Column {name!r} is both the target and a feature: remove it from the features.")
-    repeated = [name for names in (targets, chosen) for i, name in enumerate(names) if name in names[:i]]
-    if repeated:
-        raise InputError(f"Column {repeated[0]!r} is named twice: name it once.")
+    for name in sorted(set(targets) & set(chosen)):
+        raise InputError(f"Column {name!r} is both the target and a feature: remove it from the features.")
+    for names in (targets, chosen):
+        for name, times in Counter(names).items():
+            if times > 1:
+                raise InputError(f"Column {name!r} is named twice: name it once.")
     has_ones = INTERCEPT in summary.columns
     if fit_intercept and not has_ones:
         raise InputError("The files were made without an intercept: make them again, or combine without one.")
@@ -136,7 +143,7 @@ def _regression(
     columns = ((INTERCEPT,) if with_ones else ()) + tuple(chosen)
     if not columns:
         raise InputError("There is nothing to fit: no features and no intercept.")
-    return Regression(columns, targets, int(with_ones), float(alpha), averaging)
+    return Regression(columns, targets, int(with_ones))
 
 
 def _shown(columns: Iterable[str]) -> str:
@@ -191,6 +198,7 @@ def _circumstances(
             "method": method,
             "fit_intercept": INTERCEPT in regression.features,
             "averaging": regression.averaging,
+            "weighting": regression.weighting,
             "alpha": regression.penalty,
             "sketch": first.kind,
             "files": [describe(name, summary) for name, summary in named],
@@ -237,7 +245,7 @@ def _constant_targets(summaries: Sequence[Summary], regression: Regression) -> l
         rest = np.linalg.norm(values - level * ones)
         level += float(centre[place])
         # Both columns were summed in the same order: what is left of a constant is rounding.
-        if rest <= 1e-13 * np.linalg.norm(ones) * abs(level):
+        if rest <= RANK_TOLERANCE * np.linalg.norm(ones) * abs(level):
             sentences.append(f"Target {target!r} is constant ({level:g} in every row): there is nothing to explain.")
     return sentences
 

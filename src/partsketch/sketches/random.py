@@ -8,17 +8,21 @@ instructions. Their coefficients are minimax for a relative error of 1e-13: a 32
 than 1e-10, and every further term would cost time in what is half the work of a Gaussian sketch.
 
 The counter holds row (64 bits), column group (32 bits) and stream (32 bits); the key holds the seed and the purpose.
+NumPy's generators take seven times as long for a normal number (`python -m benchmarks.kernels`), and give the n-th of a
+sequence instead of that of a row and column.
+
 Philox: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
 
 from __future__ import annotations
 
 import zlib
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from partsketch.common.linalg.compiled import compiled, compiled_with
 
 #: Purposes that need random numbers of their own under one seed; others have a number made of their name.
 PURPOSES = {
@@ -30,6 +34,7 @@ PURPOSES = {
     "leverage_sample": 5,
     "leverage_directions": 6,
     "srht": 7,
+    "orthogonal": 8,
 }
 
 COLUMNS_PER_COUNTER = 4
@@ -38,33 +43,27 @@ _MULTIPLIER_0 = np.uint64(0xD2511F53)
 _MULTIPLIER_1 = np.uint64(0xCD9E8D57)
 _WEYL_0 = np.uint64(0x9E3779B9)
 _WEYL_1 = np.uint64(0xBB67AE85)
-_LOW = np.uint64(0xFFFFFFFF)
-_32 = np.uint64(32)
+LOW_WORD = np.uint64(0xFFFFFFFF)
+WORD_BITS = np.uint64(32)
 
 _TWO_PI_PER_COUNT = 2.0 * np.pi / 2.0**32
 
 
-# Division by zero must not be checked for: the check is a branch, and a branch stops vectorisation.
-def _compiled(function: Any) -> Any:
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
-def _inlined(function: Any) -> Any:
-    return njit(cache=True, nogil=True, error_model="numpy", inline="always")(function)
+_inlined = compiled_with(inline="always")
 
 
 @_inlined
-def _philox(x0, x1, x2, x3, key0, key1):  # type: ignore[no-untyped-def]
+def philox(x0, x1, x2, x3, key0, key1):  # type: ignore[no-untyped-def]
     """Ten rounds on four 32-bit words held in 64-bit integers, so that one multiplication gives both halves."""
     for _ in range(10):
         product0 = x0 * _MULTIPLIER_0
         product1 = x2 * _MULTIPLIER_1
-        x0 = (product1 >> _32) ^ x1 ^ key0
-        x1 = product1 & _LOW
-        x2 = (product0 >> _32) ^ x3 ^ key1
-        x3 = product0 & _LOW
-        key0 = (key0 + _WEYL_0) & _LOW
-        key1 = (key1 + _WEYL_1) & _LOW
+        x0 = (product1 >> WORD_BITS) ^ x1 ^ key0
+        x1 = product1 & LOW_WORD
+        x2 = (product0 >> WORD_BITS) ^ x3 ^ key1
+        x3 = product0 & LOW_WORD
+        key0 = (key0 + _WEYL_0) & LOW_WORD
+        key1 = (key1 + _WEYL_1) & LOW_WORD
     return x0, x1, x2, x3
 
 
@@ -89,7 +88,7 @@ def _join(exponent, s):  # type: ignore[no-untyped-def]
 
 
 @_inlined
-def _negative_logs(first, second):  # type: ignore[no-untyped-def]
+def negative_logs(first, second):  # type: ignore[no-untyped-def]
     """Return −log((word + 1/2)/2³²) of two 32-bit words, with one division between them: divisions are slow."""
     exponent0, fraction0 = _split(first)
     exponent1, fraction1 = _split(second)
@@ -109,7 +108,7 @@ def _with_sign(value, quadrant):  # type: ignore[no-untyped-def]
 
 
 @_inlined
-def _sine_cosine(word):  # type: ignore[no-untyped-def]
+def sine_cosine(word):  # type: ignore[no-untyped-def]
     """Return sine and cosine of 2π(word + 1/2)/2³² for a 32-bit word."""
     signed = np.int64(word)
     quadrant = (signed + np.int64(0x20000000)) >> np.int64(30)
@@ -126,38 +125,39 @@ def _sine_cosine(word):  # type: ignore[no-untyped-def]
     )
 
 
-@_compiled
-def _fill_normals(key0, key1, stream, rows, first_group, scale, out):  # type: ignore[no-untyped-def]
+@compiled
+def make_normals(key0, key1, stream, rows, first_group, scale, out):  # type: ignore[no-untyped-def]
+    """Fill groups of four rows of `out`, from a group on, with the normal numbers of these row numbers."""
     doubled = 2.0 * scale * scale
     for group in range(out.shape[0] // 4):
-        x2_start = np.uint64(first_group + group) & _LOW
+        x2_start = np.uint64(first_group + group) & LOW_WORD
         row0 = out[4 * group]
         row1 = out[4 * group + 1]
         row2 = out[4 * group + 2]
         row3 = out[4 * group + 3]
         for r in range(rows.shape[0]):
             row = np.uint64(rows[r])
-            x0, x1, x2, x3 = _philox(row & _LOW, row >> _32, x2_start, stream, key0, key1)
-            negative_log0, negative_log1 = _negative_logs(x0, x2)
+            x0, x1, x2, x3 = philox(row & LOW_WORD, row >> WORD_BITS, x2_start, stream, key0, key1)
+            negative_log0, negative_log1 = negative_logs(x0, x2)
             radius = np.sqrt(negative_log0 * doubled)
-            sine, cosine = _sine_cosine(x1)
+            sine, cosine = sine_cosine(x1)
             row0[r] = radius * cosine
             row1[r] = radius * sine
             radius = np.sqrt(negative_log1 * doubled)
-            sine, cosine = _sine_cosine(x3)
+            sine, cosine = sine_cosine(x3)
             row2[r] = radius * cosine
             row3[r] = radius * sine
 
 
-@_compiled
+@compiled
 def _fill_words(key0, key1, stream, rows, out):  # type: ignore[no-untyped-def]
     for r in range(rows.shape[0]):
         row = np.uint64(rows[r])
-        x0, x1, _x2, _x3 = _philox(row & _LOW, row >> _32, np.uint64(0), stream, key0, key1)
-        out[r] = (x1 << _32) | x0
+        x0, x1, _x2, _x3 = philox(row & LOW_WORD, row >> WORD_BITS, np.uint64(0), stream, key0, key1)
+        out[r] = (x1 << WORD_BITS) | x0
 
 
-@_compiled
+@compiled
 def fill_single_words(key0, key1, stream, row_numbers, first, words):  # type: ignore[no-untyped-def]
     """Fill `words` with one 32-bit word per row, four neighbouring rows sharing a counter; return where they begin.
 
@@ -168,12 +168,12 @@ def fill_single_words(key0, key1, stream, row_numbers, first, words):  # type: i
     if end - begin != count - 1:
         for i in range(count):
             row = np.uint64((row_numbers[i] - first) >> 2)
-            drawn = _philox(row & _LOW, row >> _32, np.uint64(0), stream, key0, key1)
+            drawn = philox(row & LOW_WORD, row >> WORD_BITS, np.uint64(0), stream, key0, key1)
             words[i] = drawn[(row_numbers[i] - first) & 3]
         return np.int64(0)
     for group in range(begin >> 2, (end >> 2) + 1):
         row = np.uint64(group)
-        x0, x1, x2, x3 = _philox(row & _LOW, row >> _32, np.uint64(0), stream, key0, key1)
+        x0, x1, x2, x3 = philox(row & LOW_WORD, row >> WORD_BITS, np.uint64(0), stream, key0, key1)
         at = 4 * (group - (begin >> 2))
         words[at] = x0
         words[at + 1] = x1
@@ -182,10 +182,10 @@ def fill_single_words(key0, key1, stream, row_numbers, first, words):  # type: i
     return begin & 3
 
 
-@_compiled
+@compiled
 def philox_words(x0, x1, x2, x3, key0, key1):  # type: ignore[no-untyped-def]
     """Return the four output words of Philox4x32-10 for four counter words and two key words."""
-    return _philox(x0, x1, x2, x3, key0, key1)
+    return philox(x0, x1, x2, x3, key0, key1)
 
 
 def _purpose_number(purpose: str) -> int:
@@ -195,6 +195,8 @@ def _purpose_number(purpose: str) -> int:
     return 2**31 | zlib.crc32(purpose.encode())
 
 
+# Asked for every segment.
+@lru_cache(maxsize=256)
 def derive_key(seed: int, purpose: str) -> tuple[np.uint64, np.uint64]:
     """Return the two key words for a seed (0 ≤ seed < 2⁶⁴) and a purpose.
 
@@ -218,7 +220,7 @@ def fill_normals(
 
     The number of rows of `out` and `first_column` are multiples of four: one counter gives four columns.
     """
-    _fill_normals(key[0], key[1], np.uint64(stream), rows, first_column // COLUMNS_PER_COUNTER, scale, out)
+    make_normals(key[0], key[1], np.uint64(stream), rows, first_column // COLUMNS_PER_COUNTER, scale, out)
 
 
 def random_words(key: tuple[np.uint64, np.uint64], stream: int, rows: NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from partsketch.sketches.random import _negative_logs, _sine_cosine
+from partsketch.common.linalg.compiled import compiled
+from partsketch.sketches.random import negative_logs, sine_cosine
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill(words, scale, out):  # type: ignore[no-untyped-def]
     doubled = 2.0 * scale * scale
     rows = out.shape[1]
@@ -28,13 +28,13 @@ def _fill(words, scale, out):  # type: ignore[no-untyped-def]
         third = words[(4 * group + 2) * rows : (4 * group + 3) * rows]
         fourth = words[(4 * group + 3) * rows : (4 * group + 4) * rows]
         for r in range(rows):
-            negative_log0, negative_log1 = _negative_logs(np.uint64(first[r]), np.uint64(third[r]))
+            negative_log0, negative_log1 = negative_logs(np.uint64(first[r]), np.uint64(third[r]))
             radius = np.sqrt(negative_log0 * doubled)
-            sine, cosine = _sine_cosine(np.uint64(second[r]))
+            sine, cosine = sine_cosine(np.uint64(second[r]))
             row0[r] = radius * cosine
             row1[r] = radius * sine
             radius = np.sqrt(negative_log1 * doubled)
-            sine, cosine = _sine_cosine(np.uint64(fourth[r]))
+            sine, cosine = sine_cosine(np.uint64(fourth[r]))
             row2[r] = radius * cosine
             row3[r] = radius * sine
 

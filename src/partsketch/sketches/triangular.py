@@ -18,136 +18,23 @@ factor is made once, at the end, with twice the digits where the Gram matrix nee
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from partsketch.common.linalg.blas import WIDEST_KERNEL, gram, padded_width, triangular_inverse
-from partsketch.common.linalg.column_kernels import CHUNK_ROWS, column_addresses, values_at
-from partsketch.sketches.base import (
-    Accumulator,
-    Columns,
-    DenseRows,
-    FloatArray,
-    IntArray,
-    Sketch,
-    SketchSpecification,
-    Stream,
-    dense_rows,
-)
+from partsketch.common.linalg.blas import WIDEST_KERNEL, gram, padded_width
+from partsketch.common.linalg.column_kernels import STRIP_ROWS, column_addresses, values_at
+from partsketch.sketches.accumulator import Accumulator, Columns, DenseRows, FloatArray, IntArray, Stream, dense_rows
+from partsketch.sketches.base import Sketch, SketchSpecification
 from partsketch.sketches.centre import middle
+from partsketch.sketches.cost import SketchCost
+from partsketch.sketches.gram import Products, inflation, power_of_two
 from partsketch.sketches.kernels.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
-
-#: Largest variance inflation factor (times growth of a column) of a feature at which the plain Gram matrix is trusted.
-SAFE_INFLATION = 1e4
-
-#: The same for a target, 1 / (1 − R²): it touches the residual sum of squares only, not the coefficients.
-SAFE_TARGET_INFLATION = 1e6
 
 #: Columns of a smaller norm have squares that lose digits by underflow: not for the plain Gram matrix of raw columns.
 _SMALLEST_NORM = 1e-140
 
 #: Scale of a column that has been zero so far: a first entry that is not looks huge, and the tile is looked at again.
 _UNSEEN = 1e150
-
-
-@dataclass(frozen=True, eq=False)
-class Products:
-    """Sums of products of columns, D G D, and the powers of two D; ones for columns that are zero so far.
-
-    Attributes
-    ----------
-    scale
-        The diagonal of D.
-    high, low
-        The matrix, as a sum of two; the second is None where the first was never in need of it.
-    """
-
-    scale: FloatArray
-    high: FloatArray
-    low: FloatArray | None = None
-
-    @classmethod
-    def read(cls, matrix: FloatArray) -> Products:
-        """Return what `written` wrote."""
-        width = matrix.shape[1]
-        low = matrix[width + 1 :] if matrix.shape[0] > width + 1 else None
-        return cls(matrix[0], matrix[1 : width + 1], low)
-
-    def written(self) -> FloatArray:
-        """Return all of it in one matrix."""
-        return np.vstack([self.scale, self.high, *(() if self.low is None else (self.low,))])
-
-    def at(self, scale: FloatArray) -> Products:
-        """Return the same in other units."""
-        if np.array_equal(scale, self.scale):
-            return self
-        ratio = scale / self.scale
-        change = ratio[:, None] * ratio
-        return Products(scale, self.high * change, None if self.low is None else self.low * change)
-
-    def plus(self, other: Products) -> Products:
-        """Return the sums over both sets of rows, in the larger units of both."""
-        from partsketch.common.linalg.double_double import DoubleDouble
-
-        seen = [np.where(np.diagonal(part.high) > 0, part.scale, np.inf) for part in (self, other)]
-        scale = np.minimum(*seen)
-        scale = np.where(np.isfinite(scale), scale, 1.0)
-        mine, theirs = self.at(scale), other.at(scale)
-        if mine.low is None and theirs.low is None:
-            return Products(scale, mine.high + theirs.high)
-        total = DoubleDouble.of(mine.high, mine.low).plus(theirs.high)
-        return Products(scale, *(total if theirs.low is None else total.plus(theirs.low)))
-
-    def moved(self, shift: FloatArray) -> Products:
-        """Return the sums after `shift` times the first column, a column of ones, was added to each column."""
-        from partsketch.common.linalg.double_double import DoubleDouble, moved_gram
-
-        if not shift.any():
-            return self
-        # A column that was zero is a multiple of the ones from now on.
-        unseen = (np.diagonal(self.high) == 0) & (shift != 0)
-        scale = np.where(unseen, np.ldexp(1.0, -np.frexp(np.where(unseen, shift, 1.0))[1]), self.scale)
-        here = self.at(scale)
-        moved = moved_gram(DoubleDouble.of(here.high, here.low), shift * scale / scale[0])
-        return Products(scale, *moved)
-
-    def is_trusted(self, features: int) -> bool:
-        """Tell whether a factor in doubles is good enough."""
-        diagonal = np.diagonal(self.high)
-        return self.low is None and bool(diagonal.min() > 0) and diagonal.max() * inflation(self.high, features) <= 1.0
-
-    def factor(self, features: int) -> tuple[FloatArray, FloatArray | None]:
-        """Return R with a diagonal that is not negative, and what its doubles leave out of it, if that counts."""
-        if self.is_trusted(features):
-            return np.ascontiguousarray(np.linalg.cholesky(self.high).T / self.scale), None
-        from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
-
-        rows = factor_gram(DoubleDouble.of(self.high, self.low), len(self.high)).rows
-        return rows.high / self.scale, rows.low / self.scale
-
-
-def inflation(matrix: FloatArray, features: int) -> float:
-    """Return the largest inverse diagonal entries of features and targets, in units of what is safe for each.
-
-    Infinity when the matrix is not positive definite.
-    """
-    try:
-        inverse_root = triangular_inverse(np.asarray(np.linalg.cholesky(matrix), dtype=np.float64), lower=True)
-    except np.linalg.LinAlgError:
-        return float(np.inf)
-    squares = inverse_root * inverse_root
-    # The leading block of a triangular inverse is the inverse of the leading block: features judged without targets.
-    of_features = squares[:features, :features].sum(axis=0).max(initial=0.0) / SAFE_INFLATION
-    of_targets = squares[:, features:].sum(axis=0).max(initial=0.0) / SAFE_TARGET_INFLATION
-    largest = float(max(of_features, of_targets))
-    return largest if np.isfinite(largest) else float(np.inf)
-
-
-def power_of_two(sizes: FloatArray) -> FloatArray:
-    """Return the powers of two that bring positive sizes closest below one; one for a size of zero."""
-    exponents = np.frexp(sizes)[1]
-    return np.where(sizes > 0, np.ldexp(1.0, -np.clip(exponents, -1000, 1000)), 1.0)
 
 
 class TriangularAccumulator(Accumulator):
@@ -159,7 +46,7 @@ class TriangularAccumulator(Accumulator):
         self._width, self._intercept = width, intercept
         self._features, self._targets = width - targets, targets
         self._spare: FloatArray = np.zeros((0, 0))
-        self._product = self._chunk = self._spare
+        self._product = self._strip = self._spare
         self.restart()
 
     def restart(self) -> bool:
@@ -210,11 +97,11 @@ class TriangularAccumulator(Accumulator):
         padded = padded_width(self._width)
         if not self._in_place or padded > WIDEST_KERNEL:
             return 0
-        if not self._chunk.size:
+        if not self._strip.size:
             # Columns whose distance is no power of two do not compete for the same few places in the cache.
-            self._chunk = np.zeros((padded, CHUNK_ROWS + 8))
+            self._strip = np.zeros((padded, STRIP_ROWS + 8))
         ones = self._width - rows.features.shape[1] - self._targets
-        work = (ones, self._chunk, self._room_for_product(padded))
+        work = (ones, self._strip, self._room_for_product(padded))
 
         def add_from(tile: int, stop: int) -> int:
             here = slice(tile * tile_rows, stop * tile_rows)
@@ -327,7 +214,9 @@ class TriangularAccumulator(Accumulator):
             self._in_place = False
             self._inflation = np.inf
             if self._intercept:
-                self.centre = _middle(tile, roots)
+                # Rows without weight have no say, and the ones stay.
+                self.centre = middle(tile[:, roots > 0] if roots.size else tile)
+                self.centre[0] = 0.0
                 if self._total is not None:
                     self._total = self._total.moved(-self.centre)
         values = tile if self.centre is None else tile - self.centre[:, None]
@@ -358,18 +247,12 @@ class TriangularAccumulator(Accumulator):
         return self._total.written()
 
 
-def _middle(tile: FloatArray, roots: FloatArray) -> FloatArray:
-    """Return what is taken off the columns of a tile: rows without weight have no say, and the ones stay."""
-    centre = middle(tile[:, roots > 0] if roots.size else tile)
-    centre[0] = 0.0
-    return centre
-
-
 class TriangularSketch(Sketch):
     """The factor R of all rows: a sketch of q rows without distortion."""
 
     kind = "triangular"
     is_random = False
+    cost = SketchCost(lambda m, q, p: q * (q + 1))
     # The kernel for few columns wants columns.
     row_tiles_from = WIDEST_KERNEL + 1
     # It takes off values only where they matter, and knows them itself.
@@ -401,7 +284,7 @@ class TriangularSketch(Sketch):
         return Products.read(matrix).factor(matrix.shape[1])[0]
 
     def concluded_rows(
-        self, specification: SketchSpecification, matrix: FloatArray, row_count: int
+        self, specification: SketchSpecification, matrix: FloatArray, row_count: int, stream: int = 0
     ) -> tuple[FloatArray, FloatArray | None]:
         """Factor the sums of products, with all digits."""
         return Products.read(matrix).factor(matrix.shape[1])

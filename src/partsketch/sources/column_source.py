@@ -27,7 +27,7 @@ from partsketch.sources.files.paths import DataFiles
 from partsketch.sources.levels import PartitionColumn
 from partsketch.sources.roles import Selection
 from partsketch.sources.row_numbers import consecutive
-from partsketch.sources.storage import RawBatch, Rows
+from partsketch.sources.storage import RawBlock, Rows
 
 
 @dataclass(frozen=True)
@@ -127,9 +127,9 @@ class ColumnSource(Capabilities):
         assembler = _Assembler(self)
         dropped = 0
         seen = False
-        for batch in self.rows.batches(start, stop, block_rows):
+        for raw in self.rows.raw_blocks(start, stop, block_rows):
             seen = True
-            block = assembler.block(batch, dropped)
+            block = assembler.block(raw, dropped)
             if len(block):
                 yield block
                 dropped = 0
@@ -143,7 +143,7 @@ class ColumnSource(Capabilities):
 
 
 class _Assembler:
-    """Turns raw batches into blocks; made once per call of `read`."""
+    """Turns raw blocks into blocks; made once per call of `read`."""
 
     def __init__(self, source: ColumnSource) -> None:
         self.missing = source.missing
@@ -157,36 +157,36 @@ class _Assembler:
         self.leaves_finiteness = source.leaves_finiteness
         self.regressors = (*source.selection.features, *source.selection.targets)
 
-    def block(self, batch: RawBatch, dropped: int) -> ColumnBlock:
-        raw = dict(zip(self.names, batch.columns, strict=True))
+    def block(self, raw: RawBlock, dropped: int) -> ColumnBlock:
+        values = dict(zip(self.names, raw.columns, strict=True))
         faults: list[Fault] = []
         columns: list[NDArray[np.generic] | Indicators] = []
         # The sums that look for values that are not finite overflow or meet infinities on purpose.
         with np.errstate(over="ignore", invalid="ignore"):
             for name in self.regressors:
                 if name in self.codes_of:
-                    codes = self._codes(name, raw[name], faults)
+                    codes = self._codes(name, values[name], faults)
                     columns.append(Indicators(codes, self.drop_first, len(self.codes_of[name]) - self.drop_first))
                 else:
-                    columns.append(_numbers(name, raw[name], faults, not self.leaves_finiteness))
-            weights = self._weights(raw, faults)
+                    columns.append(_numbers(name, values[name], faults, not self.leaves_finiteness))
+            weights = self._weights(values, faults)
         labels: IntArray | None = None
         if self.partition is not None:
-            labels, unlabelled = self.partition.labels(raw[self.partition.name])
+            labels, unlabelled = self.partition.labels(values[self.partition.name])
             if unlabelled is not None:
                 faults.append(missing_fault(self.partition.name, unlabelled))
         block = ColumnBlock(
-            row_numbers=consecutive(batch.start, batch.start + batch.length),
+            row_numbers=consecutive(raw.start, raw.start + raw.length),
             columns=tuple(columns),
             weights=weights,
             labels=labels,
             dropped=dropped,
         )
-        kept = complete_rows(batch, faults, self.missing)
+        kept = complete_rows(raw, faults, self.missing)
         if kept is None:
             return block
         positions = np.flatnonzero(kept)
-        return replace(block, dropped=dropped + batch.length - positions.size).take(positions)
+        return replace(block, dropped=dropped + raw.length - positions.size).take(positions)
 
     def _codes(self, name: str, column: object, faults: list[Fault]) -> IntArray:
         codes, absent, unknown, texts = coded(column, self.codes_of[name])
@@ -196,11 +196,11 @@ class _Assembler:
             faults.append(level_fault(name, unknown, texts))
         return codes
 
-    def _weights(self, raw: dict[str, object], faults: list[Fault]) -> FloatArray | None:
+    def _weights(self, values: dict[str, object], faults: list[Fault]) -> FloatArray | None:
         name = self.selection.weights
         if name is None:
             return None
-        weights = np.asarray(_numbers(name, raw[name], faults), dtype=np.float64)
+        weights = np.asarray(_numbers(name, values[name], faults), dtype=np.float64)
         faults.extend(weight_faults(name, weights))
         return weights
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.sources.arrow_values import BoolArray
 from partsketch.sources.base import FloatArray
-from partsketch.sources.storage import RawBatch
+from partsketch.sources.storage import RawBlock
 
 Missing = Literal["error", "drop"]
 
@@ -91,14 +91,14 @@ def level_fault(name: str, unknown: BoolArray, texts: Sequence[str]) -> Fault:
     return Fault(unknown, sentence, excused=True)
 
 
-def complete_rows(batch: RawBatch, faults: Sequence[Fault], missing: Missing) -> NDArray[np.bool_] | None:
+def complete_rows(raw: RawBlock, faults: Sequence[Fault], missing: Missing) -> NDArray[np.bool_] | None:
     """Return which rows to keep (None: all), or raise for the first row that may not be left out.
 
     Among faults of the same row, the first one listed is reported.
     """
     if not faults:
         return None
-    kept = np.ones(batch.length, dtype=bool)
+    kept = np.ones(raw.length, dtype=bool)
     if missing == "drop":
         for fault in faults:
             if fault.is_missing:
@@ -108,5 +108,5 @@ def complete_rows(batch: RawBatch, faults: Sequence[Fault], missing: Missing) ->
     fatal = [(int(rows[0]), fault) for rows, fault in found if rows.size]
     if fatal:
         row, fault = min(fatal, key=lambda pair: pair[0])
-        raise InputError(fault.sentence(batch.place(row), row))
+        raise InputError(fault.sentence(raw.place(row), row))
     return kept

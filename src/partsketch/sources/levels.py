@@ -12,7 +12,7 @@ import numpy as np
 from partsketch.common.errors import InputError
 from partsketch.sources.arrow_values import BoolArray, as_numbers, coded, distinct_texts
 from partsketch.sources.base import IntArray
-from partsketch.sources.storage import RawBatch
+from partsketch.sources.storage import RawBlock
 
 Key = int | float | str
 
@@ -104,27 +104,27 @@ class Found:
 
 
 def find_values(
-    batches: Iterable[RawBatch],
+    blocks: Iterable[RawBlock],
     names: Sequence[str],
     encoded: Sequence[str],
     partition: str | None,
-    keep: Callable[[RawBatch], BoolArray | None],
+    keep: Callable[[RawBlock], BoolArray | None],
 ) -> Found:
     """Return the levels of the encoded columns and the values of the partition column.
 
     Parameters
     ----------
     names
-        Names of the columns of the batches.
+        Names of the columns of the blocks.
     keep
-        Which rows of a batch count (None: all): a level that only rows without all their values have is none.
+        Which rows of a block count (None: all): a level that only rows without all their values have is none.
     """
     position = {name: i for i, name in enumerate(names)}
     found = Found({name: set() for name in encoded}, set())
-    for batch in batches:
-        kept = keep(batch)
-        levels = {name: distinct_texts(batch.columns[position[name]], kept) for name in encoded}
-        keys = set() if partition is None else distinct_keys(batch.columns[position[partition]], kept)
+    for raw in blocks:
+        kept = keep(raw)
+        levels = {name: distinct_texts(raw.columns[position[name]], kept) for name in encoded}
+        keys = set() if partition is None else distinct_keys(raw.columns[position[partition]], kept)
         found.add(Found(levels, keys), partition)
     return found
 

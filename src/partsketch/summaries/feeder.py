@@ -7,7 +7,8 @@ import numpy as np
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import padded_width, tile_rows_for
 from partsketch.common.linalg.column_kernels import column_addresses
-from partsketch.sketches.base import Accumulator, Columns, DenseRows, FloatArray, IntArray, get_sketch
+from partsketch.sketches.accumulator import Accumulator, Columns, DenseRows, FloatArray, IntArray
+from partsketch.sketches.base import get_sketch
 from partsketch.sketches.centre import middle_if_narrow, rows_to_look_at
 from partsketch.sources.base import Block, Source
 from partsketch.sources.blocks import ColumnBlock

@@ -14,7 +14,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.files import write_atomically
 from partsketch.common.linalg.solve import factor_of_rows
 from partsketch.sketches.base import get_sketch
-from partsketch.summaries.provenance import About, Part
+from partsketch.summaries.provenance import About, Part, find_overlap
 
 if TYPE_CHECKING:
     from partsketch.common.linalg.double_double import DoubleDouble
@@ -94,18 +94,19 @@ class Summary:
         """Merge with a summary of other rows by putting one below the other (exact factors are factored again)."""
         self._check_same_columns(other)
         exact = not get_sketch(self.kind).is_random
-        for mine in self.parts:
-            for theirs in other.parts:
-                if mine.overlaps(theirs):
-                    raise InputError(
-                        f"Cannot stack: {_shared_rows(mine, theirs)} of the same data are in both summaries and would "
-                        "count twice; give other rows of one site a label of their own."
-                    )
-                if mine.shares_numbers(theirs) and not exact:
-                    raise InputError(
-                        f"Cannot stack: both sketches use the random numbers of seed {mine.seed}, stream "
-                        f"{mine.stream}; sum them if they are parts of one sketch, else make one with another seed."
-                    )
+        overlap = find_overlap([(0, part) for part in self.parts] + [(1, part) for part in other.parts])
+        if overlap is not None:
+            raise InputError(
+                f"Cannot stack: {_shared_rows(overlap[0][1], overlap[1][1])} of the same data are in both summaries "
+                "and would count twice; give other rows of one site a label of their own."
+            )
+        mine = {(part.seed, part.stream) for part in self.parts if part.seed is not None}
+        for part in () if exact else other.parts:
+            if (part.seed, part.stream) in mine:
+                raise InputError(
+                    f"Cannot stack: both sketches use the random numbers of seed {part.seed}, stream {part.stream}; "
+                    "sum them if they are parts of one sketch, else make one with another seed."
+                )
         centre = common_centre((self, other))
         rows = joined_rows(centre, self, other)
         if exact:
@@ -162,10 +163,15 @@ class Summary:
 
     def select(self, columns: tuple[str, ...]) -> FloatArray:
         """Return the matrix of these columns in this order."""
-        missing = [name for name in columns if name not in self.columns]
-        if missing:
-            raise InputError(f"The summary has no column {missing[0]!r}; it has {', '.join(self.columns)}.")
-        return self.matrix[:, [self.columns.index(name) for name in columns]]
+        return self.matrix[:, self.places(columns)]
+
+    def places(self, columns: Sequence[str]) -> list[int]:
+        """Return the numbers of these columns."""
+        numbers = {name: number for number, name in enumerate(self.columns)}
+        for name in columns:
+            if name not in numbers:
+                raise InputError(f"The summary has no column {name!r}; it has {', '.join(self.columns)}.")
+        return [numbers[name] for name in columns]
 
     def to_bytes(self) -> bytes:
         """Return the file format, as docs/sketch-format.md describes it."""
@@ -221,7 +227,7 @@ def joined_rows(centre: FloatArray, *summaries: Summary) -> DoubleDouble:
 
 
 def _shared_rows(mine: Part, theirs: Part) -> str:
-    if None in (mine.start, mine.stop, theirs.start, theirs.stop) or mine.batch != theirs.batch:
+    if None in (mine.start, mine.stop, theirs.start, theirs.stop) or mine.cut != theirs.cut:
         return f"rows of {mine.name!r}"
     starts, stops = [part.start or 0 for part in (mine, theirs)], [part.stop or 0 for part in (mine, theirs)]
     return f"rows {max(starts)} to {min(stops)}"

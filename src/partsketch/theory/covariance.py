@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from partsketch.common.errors import InputError
+from partsketch.common.sketch_law import SketchLaw
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size, weights_for
 from partsketch.theory.moments import PartitionLike, PartitionMoments, moments_of, require_full_rank
@@ -184,7 +185,7 @@ def _satterthwaite(terms: FloatArray, freedoms: FloatArray) -> float:
 
 
 def whole_covariance(
-    sketches: Sequence[PartitionMoments], row_count: int, sketch: str = "gaussian"
+    sketches: Sequence[PartitionMoments], row_count: int, sketch: str | SketchLaw = "gaussian"
 ) -> CoefficientCovariance:
     """`σ̂² [Ĝ⁻¹ + (n − d)/(k² m) Σ A_i⁻¹]` of β̄, from its k sketches of all rows (Theorem 3.1's proof).
 
@@ -197,7 +198,7 @@ def whole_covariance(
         From `read_sketch`, all of m > d + 1 rows and full rank.
     row_count : int
         Rows n behind them.
-    sketch : str
+    sketch : str or SketchLaw
         Kind of sketch, as in `rotation_rows`.
 
     Returns

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 import partsketch as ps
 from partsketch import InputError, theory
-from partsketch.cli import _run
+from partsketch.cli import run
 from partsketch.fitting.options import FitOptions
 from partsketch.paper.stored_data import stored_data
-from partsketch.planner.diagnosis.diagnosing import diagnose_source
+from partsketch.planner.diagnosis.api import diagnose_source
 from partsketch.sources.base import Source
 from partsketch.sources.memory.arrays import array_source
 from partsketch.sources.wrapper import SourceWrapper
@@ -368,14 +368,14 @@ def test_command_prints_tables_plot_and_json(rows: Any, tmp_path: Path, capsys: 
     X, y = rows
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({**{f"x{i}": X[:, i] for i in range(4)}, "y": y}), path)
-    assert _run(["diagnose", str(path), "--target", "y", "--partitions", "4"]) == 0
+    assert run(["diagnose", str(path), "--target", "y", "--partitions", "4"]) == 0
     printed = capsys.readouterr().out
     for word in ("D/d = ", "relative leverage", "excess loss against k", "stack", "123", "•"):
         assert word in printed
-    assert _run(["diagnose", str(path), "--target", "y", "--partitions", "4", "--json"]) == 0
+    assert run(["diagnose", str(path), "--target", "y", "--partitions", "4", "--json"]) == 0
     values = json.loads(capsys.readouterr().out)
     assert len(values["partitions"]) == 4
-    assert _run(["diagnose", str(path), "--target", "z"]) == 2
+    assert run(["diagnose", str(path), "--target", "z"]) == 2
     assert capsys.readouterr().err.startswith("Error: ")
 
 

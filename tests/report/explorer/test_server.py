@@ -17,7 +17,7 @@ from partsketch import InputError
 from partsketch.report.explorer import server as explorer_server
 from partsketch.report.explorer.page import page
 from partsketch.report.explorer.server import MOST_CONNECTIONS, ExplorerServer
-from partsketch.report.page.writing import environment
+from partsketch.report.page.writer import environment
 
 
 def get(server: ExplorerServer, path: str, host: str | None = None) -> tuple[int, bytes]:
@@ -31,8 +31,8 @@ def get(server: ExplorerServer, path: str, host: str | None = None) -> tuple[int
 
 def test_only_the_token_opens_it(server: ExplorerServer) -> None:
     assert get(server, f"/{server.token}/")[0] == 200
-    assert get(server, f"/{server.token}/answer?n=1000&d=5&m=20&k=2")[0] == 200
-    for path in ("/", "/answer", f"/{server.token[:-1]}/", f"/{server.token}x/", "//", "/%00/", "/" + "a" * 5000):
+    assert get(server, f"/{server.token}/numbers?n=1000&d=5&m=20&k=2")[0] == 200
+    for path in ("/", "/numbers", f"/{server.token[:-1]}/", f"/{server.token}x/", "//", "/%00/", "/" + "a" * 5000):
         assert get(server, path)[0] == 403
     assert get(server, f"/{server.token}/nothing")[0] == 404
     assert len(server.token) >= 32
@@ -48,7 +48,7 @@ def test_it_is_bound_to_this_machine_only(server: ExplorerServer) -> None:
 
 
 def test_bad_queries_are_answered_in_words(server: ExplorerServer) -> None:
-    status, body = get(server, f"/{server.token}/answer?n=x")
+    status, body = get(server, f"/{server.token}/numbers?n=x")
     assert status == 200
     assert b"give a number" in body
     assert get(server, f"/{server.token}/figure-k.svg?d=0")[0] == 400
@@ -111,8 +111,8 @@ def test_a_failing_formula_is_told_and_the_page_goes_on(
     def fails(*arguments: object) -> None:
         raise ZeroDivisionError("float division by zero")
 
-    monkeypatch.setattr(explorer_server, "answer", fails)
-    status, body = get(server, f"/{server.token}/answer?n=1000")
+    monkeypatch.setattr(explorer_server, "numbers", fails)
+    status, body = get(server, f"/{server.token}/numbers?n=1000")
     assert (status, body) == (500, b"The formulas failed unexpectedly (ZeroDivisionError): float division by zero.")
     assert get(server, f"/{server.token}/")[0] == 200
     with socket.create_connection(("127.0.0.1", server.server_port)) as rude:

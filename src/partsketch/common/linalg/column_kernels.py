@@ -2,7 +2,11 @@
 
 Arrow delivers every column of a batch in a buffer of its own. These kernels take the addresses of the columns, so that
 a Gram matrix is made from the buffers as they are, and a tile is filled by one call that holds no interpreter lock.
-Rows that lie one after another are turned into columns a chunk at a time.
+Rows that lie one after another are turned into columns a strip at a time.
+
+Plainly, the columns are put together in one matrix, which NumPy multiplies with itself: seven times as long (65,536
+rows of 40 columns, `python -m benchmarks.kernels`), a copy of everything, and the sum of all rows at once, of which
+nothing can be trusted or mistrusted tile by tile.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from partsketch.common.linalg.compiled import compiled, compiled_with
 from partsketch.common.linalg.lanes import LANES, transpose_eight
 
 FloatArray = NDArray[np.float64]
@@ -25,7 +30,7 @@ IntArray = NDArray[np.int64]
 GROUP = 4
 
 #: Rows that are read again for every pair of groups: those of a few columns should stay in the first-level cache.
-CHUNK_ROWS = 1024
+STRIP_ROWS = 1024
 
 #: Rows that a transposing copy takes at once: whole cache lines of every column, from rows that stay in the cache.
 _ROWS_AT_ONCE = 16
@@ -43,7 +48,7 @@ def _pointer(typing_context: Any, address: Any) -> Any:
 
 
 # Sums may be split among the lanes of vector registers; the compiled order is the same in every call.
-@numba.njit(nogil=True, error_model="numpy", cache=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled_with(fastmath={"reassoc", "contract", "nsz"})
 def _group_products(addresses: IntArray, i: int, j: int, rows: int, out: FloatArray) -> None:
     """Add the inner products of columns i to i + 3 with columns j to j + 3."""
     a0 = numba.carray(_pointer(addresses[i]), rows)
@@ -98,21 +103,21 @@ def _group_products(addresses: IntArray, i: int, j: int, rows: int, out: FloatAr
     out[i + 3, j + 3] += s33
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _add_products(addresses: IntArray, rows: int, out: FloatArray) -> None:
     for i in range(0, addresses.size, GROUP):
         for j in range(i, addresses.size, GROUP):
             _group_products(addresses, i, j, rows, out)
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _mirror(out: FloatArray) -> None:
     for i in range(out.shape[0]):
         for j in range(i):
             out[i, j] = out[j, i]
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def gram_of_columns(addresses: IntArray, rows: int, out: FloatArray) -> None:
     """Write the Gram matrix of the columns at these addresses; their number is a multiple of four.
 
@@ -121,15 +126,15 @@ def gram_of_columns(addresses: IntArray, rows: int, out: FloatArray) -> None:
     width = addresses.size
     out[:] = 0.0
     here = np.empty(width, np.int64)
-    for begin in range(0, rows, CHUNK_ROWS):
-        count = min(CHUNK_ROWS, rows - begin)
+    for begin in range(0, rows, STRIP_ROWS):
+        count = min(STRIP_ROWS, rows - begin)
         for column in range(width):
             here[column] = addresses[column] + 8 * begin
         _add_products(here, count, out)
     _mirror(out)
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _copy_transposed(rows: FloatArray, address: int, step: int) -> None:
     """Write column j of some rows to the address and the j · step numbers from there on."""
     height, width = rows.shape
@@ -148,37 +153,37 @@ def _copy_transposed(rows: FloatArray, address: int, step: int) -> None:
                 out[column * step + row] = flat[row * width + column]
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def gram_of_rows(
-    features: FloatArray, targets: FloatArray, roots: FloatArray, ones: int, chunk: FloatArray, out: FloatArray
+    features: FloatArray, targets: FloatArray, roots: FloatArray, ones: int, strip: FloatArray, out: FloatArray
 ) -> None:
     """Write the Gram matrix of the columns [1, features, targets] of rows that lie one after another.
 
     `roots` are the square roots of the weights of the rows; empty when every row counts once. The bits are those of
-    `gram_of_columns`. `chunk` has room for the columns of `CHUNK_ROWS` rows, one after another; the padding, its last
+    `gram_of_columns`. `strip` has room for the columns of `STRIP_ROWS` rows, one after another; the padding, its last
     columns, is zero.
     """
     rows, width = features.shape
-    columns, step = chunk.shape
+    columns, step = strip.shape
     out[:] = 0.0
     addresses = np.empty(columns, np.int64)
     for column in range(columns):
-        addresses[column] = chunk.ctypes.data + 8 * column * step
-    chunk[:ones] = 1.0
-    for begin in range(0, rows, CHUNK_ROWS):
-        end = min(begin + CHUNK_ROWS, rows)
+        addresses[column] = strip.ctypes.data + 8 * column * step
+    strip[:ones] = 1.0
+    for begin in range(0, rows, STRIP_ROWS):
+        end = min(begin + STRIP_ROWS, rows)
         _copy_transposed(features[begin:end], addresses[ones], step)
         _copy_transposed(targets[begin:end], addresses[ones] + 8 * width * step, step)
         if roots.shape[0]:
-            chunk[:ones] = 1.0
+            strip[:ones] = 1.0
             for column in range(ones + width + targets.shape[1]):
                 for row in range(begin, end):
-                    chunk[column, row - begin] *= roots[row]
+                    strip[column, row - begin] *= roots[row]
         _add_products(addresses, end - begin, out)
     _mirror(out)
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _copy_columns(sources: IntArray, targets: IntArray, begin: int, count: int) -> None:
     for column in range(sources.size):
         values = numba.carray(_pointer(sources[column] + 8 * begin), count)
@@ -187,7 +192,7 @@ def _copy_columns(sources: IntArray, targets: IntArray, begin: int, count: int) 
             out[row] = values[row]
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _copy_columns_to_rows(sources: IntArray, begin: int, rows: FloatArray) -> None:
     height, width = rows.shape
     for top in range(0, height, _ROWS_AT_ONCE):

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from partsketch.common.linalg.compiled import compiled
 
 FloatArray = NDArray[np.float64]
 
@@ -33,10 +34,8 @@ def _fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
 #: Part of a column's sum of squares below which what is left of it may be what larger columns leave of their rounding.
 _SUSPECT = 1e-12
 
-_compiled = numba.njit(nogil=True, error_model="numpy", cache=True)
 
-
-@_compiled
+@compiled
 def _subtract_products(high, low, row_high, row_low, factor_high, factor_low, first):  # type: ignore[no-untyped-def]
     """Take factor · row off an array, from position `first` on; its low part is not yet brought in order."""
     for i in range(first, high.size):
@@ -49,7 +48,7 @@ def _subtract_products(high, low, row_high, row_low, factor_high, factor_low, fi
         low[i] += ((before - (after - part)) - (product + part)) - rest
 
 
-@_compiled
+@compiled
 def _in_order(high, low):  # type: ignore[no-untyped-def]
     for i in range(high.size):
         total = high[i] + low[i]
@@ -57,7 +56,7 @@ def _in_order(high, low):  # type: ignore[no-untyped-def]
         high[i] = total
 
 
-@_compiled
+@compiled
 def _gram(high, low, out_high, out_low):  # type: ignore[no-untyped-def]
     for row in range(high.shape[0]):
         for i in range(high.shape[1]):
@@ -69,7 +68,7 @@ def _gram(high, low, out_high, out_low):  # type: ignore[no-untyped-def]
             out_high[i, j], out_low[i, j] = out_high[j, i], out_low[j, i]
 
 
-@_compiled
+@compiled
 def _explained_noise(high, kept, column, diagonal, shares):  # type: ignore[no-untyped-def]
     """Return how large the sums are that cancel in what is left of a column, in squares."""
     total = diagonal[column]
@@ -84,7 +83,7 @@ def _explained_noise(high, kept, column, diagonal, shares):  # type: ignore[no-u
     return total
 
 
-@_compiled
+@compiled
 def _cholesky(high, low, pivots, free, tolerance, noise, most, left_over):  # type: ignore[no-untyped-def]
     """Factor in place, row by row; a column that those before it determine gets a row of zeros."""
     kept = np.zeros(pivots, np.bool_)
@@ -135,7 +134,7 @@ def _cholesky(high, low, pivots, free, tolerance, noise, most, left_over):  # ty
     return kept
 
 
-@_compiled
+@compiled
 def _solve(high, low, kept, right_high, right_low):  # type: ignore[no-untyped-def]
     """Solve R x = b for every row b of the right-hand sides, in place; columns that are not kept get zero."""
     size = kept.size

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from partsketch.common.errors import InputError
-from partsketch.engines.bundles import answer, taken
-from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, Collection, chunk_rows
+from partsketch.engines.bundles import taken, tried
+from partsketch.sources.cluster.chunked import ChunkedRows, chunk_rows
+from partsketch.sources.cluster.chunks import Chunks, Collection
 from partsketch.sources.cluster.remote import ChunkedArrays
 from partsketch.sources.storage import Column, check_numeric
 
@@ -77,7 +78,7 @@ class DaskCollection(Collection):
         try:
             while True:
                 while len(waiting) < most and (number := next(remaining, None)) is not None:
-                    waiting.append(self._client.submit(answer, work, self.futures(number), pure=False))
+                    waiting.append(self._client.submit(tried, work, self.futures(number), pure=False))
                 if not waiting:
                     return
                 yield taken(waiting.popleft().result())
@@ -102,7 +103,7 @@ def open_collection(client: Any, data: Any) -> ChunkedRows:
     sizes = tuple(counted.map(len))
     # The declared types of a data frame do not tell what its objects are, a chunk does.
     first = next((number for number, size in enumerate(sizes) if size), 0)
-    described = taken(client.submit(answer, _columns, collection.futures(first), pure=False).result())
+    described = taken(client.submit(tried, _columns, collection.futures(first), pure=False).result())
     return ChunkedRows(Chunks.of(collection, sizes), described)
 
 

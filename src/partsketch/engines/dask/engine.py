@@ -9,17 +9,17 @@ from typing import Any, Self
 
 from partsketch.common.errors import InputError
 from partsketch.engines.address import greet, reach
-from partsketch.engines.base import Engine, Outcomes
+from partsketch.engines.base import Engine, EngineCost, Outcomes
 from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
 from partsketch.engines.versions import WANTED, ask, check_versions
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import ChunkedRows
 from partsketch.sources.cluster.remote import ChunkedArrays
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 #: Seconds to wait for a scheduler that was given by its address.
-_CONNECT_SECONDS = 6
+CONNECT_SECONDS = 10
 
 
 def _meet_scheduler(address: str, where: str) -> None:
@@ -62,6 +62,7 @@ class DaskEngine(Engine):
     """
 
     name = "dask"
+    cost = EngineCost(0.005, 1e8)
 
     def __init__(self, where: Any = None, workers: int | None = None) -> None:
         try:
@@ -92,7 +93,7 @@ class DaskEngine(Engine):
             address = self._where.replace("dask://", "tcp://", 1)
             reach(self._where, "dask://host:8786")
             _meet_scheduler(address, self._where)
-            self._client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+            self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
             self._check_workers()
             return
         try:
@@ -117,7 +118,7 @@ class DaskEngine(Engine):
             check_versions("Dask", self._client.run(ask, WANTED, on_error="return"))
 
     def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+        self, source: Source, request: PassRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Outcomes:
         """Yield outcomes as bundles of tasks end on the cluster, merged there."""
         from partsketch.engines.dask.flight import Flight

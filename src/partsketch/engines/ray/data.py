@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from partsketch.common.errors import InputError
-from partsketch.engines.bundles import answer, taken
+from partsketch.engines.bundles import taken, tried
 from partsketch.engines.ray.engine import import_ray
-from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, Collection
+from partsketch.sources.cluster.chunked import ChunkedRows
+from partsketch.sources.cluster.chunks import Chunks, Collection
 from partsketch.sources.identity import joint_digest, table_digest
 from partsketch.sources.storage import Column, schema_columns
 
@@ -38,7 +39,7 @@ class RayBlocks(Collection):
     def map(self, work: Callable[[Any], T]) -> Iterator[T]:
         """Call `work` with every block where it lies; yield the results in the order of the blocks."""
         ray = import_ray()
-        on_block = ray.remote(answer).options(num_cpus=1)
+        on_block = ray.remote(tried).options(num_cpus=1)
         shared = ray.put(work)
         left = iter(self.refs)
         under_way: deque[Any] = deque()

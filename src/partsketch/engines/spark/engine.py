@@ -13,7 +13,7 @@ from typing import Any, cast
 from partsketch._version import __version__
 from partsketch.common.errors import InputError
 from partsketch.engines.address import greet, reach
-from partsketch.engines.base import Engine, Outcomes
+from partsketch.engines.base import Engine, EngineCost, Outcomes
 from partsketch.engines.bundles import bundle_tasks, task_rows
 from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
@@ -21,7 +21,7 @@ from partsketch.engines.versions import WANTED, ask, check_versions
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import ChunkedRows, is_remote
 from partsketch.sources.cluster.remote import ChunkedColumns, holds_rows
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 #: Attempts at a task before a session started here gives it up; Spark's local mode makes a single one by default.
 _ATTEMPTS = 4
@@ -52,6 +52,7 @@ class SparkEngine(Engine):
     """
 
     name = "spark"
+    cost = EngineCost(0.02, 1e8)
 
     def __init__(self, where: Any = None, workers: int | None = None) -> None:
         session_class = import_session()
@@ -92,7 +93,7 @@ class SparkEngine(Engine):
         return frame_rows(data)
 
     def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+        self, source: Source, request: PassRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Outcomes:
         """Yield outcomes as jobs end; files are read by several jobs, a `DataFrame` is run through by one."""
         from partsketch.engines.spark.jobs import FileJobs, run_jobs

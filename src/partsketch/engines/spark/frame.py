@@ -18,14 +18,15 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from partsketch.common.errors import InputError
-from partsketch.engines.bundles import Bundle, answer, taken
+from partsketch.engines.bundles import Bundle, taken, tried
 from partsketch.engines.spark.jobs import collect_bundles
-from partsketch.engines.spark.partition import MEETING_ANSWER, PARTITION_ANSWER, meeting_work, partition_work
-from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, Collection
+from partsketch.engines.spark.partition import MEETING_OUTCOME, PARTITION_OUTCOME, meeting_work, partition_work
+from partsketch.sources.cluster.chunked import ChunkedRows
+from partsketch.sources.cluster.chunks import Chunks, Collection
 from partsketch.sources.cluster.remote import ChunkedColumns
 from partsketch.sources.identity import joint_digest, stream_digest
 from partsketch.sources.storage import schema_columns
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 T = TypeVar("T")
 
@@ -58,7 +59,7 @@ class SparkPartitions(Collection):
             import pyarrow as pa
             from pyspark import TaskContext
 
-            value = answer(work, pa.RecordBatchReader.from_batches(schema, batches))
+            value = tried(work, pa.RecordBatchReader.from_batches(schema, batches))
             number = pa.array([TaskContext.get().partitionId()], pa.int32())
             yield pa.record_batch({"number": number, "value": [pickle.dumps(value)]})
 
@@ -141,7 +142,7 @@ class FrameJob:
 
     divisible = False
 
-    def __init__(self, context: Any, source: ChunkedColumns, request: SummaryRequest, tasks: Sequence[Task]) -> None:
+    def __init__(self, context: Any, source: ChunkedColumns, request: PassRequest, tasks: Sequence[Task]) -> None:
         self.tasks = tasks
         self.waiting = [[range(len(tasks))]]
         chunks = source.chunks
@@ -150,21 +151,21 @@ class FrameJob:
         collection: Any = chunks.collection
         self._frame = collection.frame.select(*[f"`{name.replace('`', '``')}`" for name in source.selection.used])
         self._shared = context.broadcast((source.sent(), request, list(tasks)))
-        self._kind = request.specification.kind
+        self._merging = request.merging
         self._workers = max(1, context.defaultParallelism)
 
     def run(self, bundles: list[range]) -> list[Bundle]:
         """Do what can be done in place, send the other rows to where they meet, and merge in a tree."""
         with quietly():
-            answers = self._frame.mapInArrow(partition_work(self._shared), PARTITION_ANSWER)
+            outcomes = self._frame.mapInArrow(partition_work(self._shared), PARTITION_OUTCOME)
             parts = self.parts
             if self._crossing:
                 # A number of our own: Spark's default of 200 costs seconds where a few would do.
                 parts = min(parts + self._crossing, 4 * self._workers)
-                met = answers.repartition(parts, "task").groupBy("task")
-                answers = met.applyInArrow(meeting_work(self._shared), MEETING_ANSWER)
-            found = answers.select("value").rdd.map(lambda row: pickle.loads(row.value))
-        return collect_bundles(found, self._kind, parts)
+                met = outcomes.repartition(parts, "task").groupBy("task")
+                outcomes = met.applyInArrow(meeting_work(self._shared), MEETING_OUTCOME)
+            found = outcomes.select("value").rdd.map(lambda row: pickle.loads(row.value))
+        return collect_bundles(found, self._merging, parts)
 
     def close(self) -> None:
         """Remove the broadcast value from the executors."""

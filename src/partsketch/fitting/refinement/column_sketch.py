@@ -12,9 +12,9 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from partsketch.common.linalg.compiled import compiled
 from partsketch.common.linalg.lanes import LANES, add_scaled, fetch
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sketches.kernels.scatter import draw_targets
@@ -34,7 +34,7 @@ _DRAWN_ROWS = 4096
 _AHEAD = 8
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _draw(key0, key1, stream, first, size, sparsity, out):  # type: ignore[no-untyped-def]
     """Fill `out`, rows × sparsity, with twice the sketch row, plus one for a negative sign."""
     places = np.empty((sparsity, _DRAWN_ROWS), np.int64)
@@ -47,7 +47,7 @@ def _draw(key0, key1, stream, first, size, sparsity, out):  # type: ignore[no-un
                 out[begin + i, k] = 2 * places[k, i] + (signs[k, i] < 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _add(slab, size, groups, targets, flat, width, column, roots):  # type: ignore[no-untyped-def]
     """Add `groups` times eight columns from `column` on, of rows of `width` numbers, to their sketch rows."""
     rows, sparsity = targets.shape

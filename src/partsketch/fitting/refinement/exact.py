@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.common.linalg.solve import Alias, Solution
+from partsketch.common.linalg.solution import Alias, Solution
 from partsketch.engines.base import Engine
 from partsketch.engines.gather import Gathered, gather
 from partsketch.engines.local import LocalEngine, usable_cores
 from partsketch.fitting.refinement.column_sketch import sketch_by_columns
 from partsketch.fitting.refinement.conditioners import DiagonalConditioner, TriangularConditioner
 from partsketch.fitting.refinement.iteration import PROBE_LEFT, Iterated, iterate
-from partsketch.fitting.refinement.passes import Products, Rows
+from partsketch.fitting.refinement.passes import Products, RowPasses
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources.base import Source
 from partsketch.sources.memory.arrays import ArraySource
@@ -63,7 +63,7 @@ class Refinement:
         self._intercept, self._seed = fit_intercept, seed
         self._columns = int(fit_intercept) + len(source.feature_names)
         self._targets = len(source.target_names)
-        self._rows = Rows(source, partitioning, fit_intercept, engine, source.stored_entries is not None)
+        self._rows = RowPasses(source, partitioning, fit_intercept, engine, source.stored_entries is not None)
 
     def dense(self) -> Refined | None:
         """Precondition by a sketch; None when its columns are as good as dependent."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.fitting.refinement.conditioners import Conditioner
-from partsketch.fitting.refinement.passes import Products, Rows
+from partsketch.fitting.refinement.passes import Products, RowPasses
 
 FloatArray = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class Iterated:
 
 
 def iterate(
-    rows: Rows,
+    rows: RowPasses,
     conditioner: Conditioner,
     start: FloatArray,
     steps: int,
@@ -107,7 +107,7 @@ def iterate(
 
 
 def _run(
-    rows: Rows, conditioner: Conditioner, gradient: FloatArray, floor: FloatArray, steps: int
+    rows: RowPasses, conditioner: Conditioner, gradient: FloatArray, floor: FloatArray, steps: int
 ) -> tuple[FloatArray, FloatArray, int]:
     """Solve R⁻ᵀAᵀA R⁻¹ u = gradient roughly, all columns in the same passes.
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from partsketch.planner.diagnosis.results import InfluentialRow
 from partsketch.planner.diagnosis.unlikeness import divergence_ratio
-from partsketch.planner.diagnosis.watching import LEVERAGE, Influential
+from partsketch.planner.diagnosis.watched_source import LEVERAGE, Influential
 from partsketch.summaries.tasks import INTERCEPT
 from partsketch.theory.moments import PartitionMoments, pooled_moments
 

@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+#: Shares of the minimal loss below this are rounding, and not drawn: one partition loses nothing by averaging.
+ROUNDING = 1e-12
+
 
 @dataclass(frozen=True)
 class Scale:

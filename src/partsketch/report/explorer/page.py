@@ -8,7 +8,7 @@ from pathlib import Path
 from partsketch.common.errors import InputError
 from partsketch.report.explorer.evaluation import figure
 from partsketch.report.explorer.state import DESIGNS, SLIDERS, State
-from partsketch.report.page.writing import environment, inline, script_hash
+from partsketch.report.page.writer import environment, inline, script_hash
 
 _FOLDER = Path(__file__).parent / "templates"
 

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from partsketch.common.errors import InputError, reason_of
 from partsketch.planner.calibration import Calibration, calibration
-from partsketch.report.explorer.answer import answer, refused
+from partsketch.report.explorer.numbers import numbers, refused
 from partsketch.report.explorer.page import page, standalone_figure
 from partsketch.report.explorer.state import State
 
@@ -110,8 +110,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(403, "text/plain", b"This page needs the address that partsketch explore printed.\n")
         elif place == "":
             self._send(200, "text/html", page().encode())
-        elif place == "answer":
-            self._answer(parts.query)
+        elif place == "numbers":
+            self._numbers(parts.query)
         elif place in ("figure-k.svg", "figure-m.svg"):
             self._figure(parts.query, place[len("figure-")])
         else:
@@ -126,9 +126,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _state(self, query: str) -> State:
         return State.from_query(dict(parse_qsl(query)))
 
-    def _answer(self, query: str) -> None:
+    def _numbers(self, query: str) -> None:
         try:
-            told: dict[str, Any] = answer(self._state(query), self.server.speeds)
+            told: dict[str, Any] = numbers(self._state(query), self.server.speeds)
         except InputError as error:
             told = refused(error)
         self._send(200, "application/json", json.dumps(told, allow_nan=False).encode())

@@ -54,12 +54,12 @@ def open_rows(model: Model, data: Any) -> Any:
     """Open data with the features and targets of a model; rows with missing values are left out."""
     from partsketch.sources import open_source
 
-    origin = model.record.origin or {}
+    asked = model.record.asked or {}
     return open_source(
         data,
         target=list(model.target_names),
         features=model.encoding.source_columns(model.feature_names),
-        weights=origin.get("weights"),
+        weights=asked.get("weights"),
         encoding=model.encoding,
         missing="drop",
     )

@@ -28,13 +28,13 @@ _DEFAULTS = {
 
 def repeat_command(model: Model) -> str:
     """Return the command, or the Python call for rows in memory, that makes this model again."""
-    options, origin = dict(model.record.options), model.record.origin
-    if not origin or origin["paths"] is None:
+    options, asked = dict(model.record.options), model.record.asked
+    if not asked or asked["paths"] is None:
         return _python_call(options, model)
-    words = ["partsketch", "fit", *origin["paths"]]
-    words += [word for name in origin["targets"] for word in ("--target", name)]
-    if origin["features"] is not None:
-        words += [word for name in origin["features"] for word in ("--features", name)]
+    words = ["partsketch", "fit", *asked["paths"]]
+    words += [word for name in asked["targets"] for word in ("--target", name)]
+    if asked["features"] is not None:
+        words += [word for name in asked["features"] for word in ("--features", name)]
     for name, value in options.items():
         if name == "fit_intercept":
             words += [] if value else ["--no-intercept"]
@@ -44,9 +44,9 @@ def repeat_command(model: Model) -> str:
             words += [_FLAGS[name], str(value)]
         elif value != _DEFAULTS.get(name):
             words += [f"--{name.replace('_', '-')}", str(value)]
-    words += ["--weights", origin["weights"]] if origin["weights"] is not None else []
-    words += ["--encode"] if origin["encode"] else []
-    words += ["--missing", origin["missing"]] if origin["missing"] != "error" else []
+    words += ["--weights", asked["weights"]] if asked["weights"] is not None else []
+    words += ["--encode"] if asked["encode"] else []
+    words += ["--missing", asked["missing"]] if asked["missing"] != "error" else []
     return shlex.join([*words, "--model", "model.json"])
 
 
@@ -58,7 +58,7 @@ def _python_call(options: dict[str, Any], model: Model) -> str:
     }
     given["random_state"] = model.record.seed
     arguments = ", ".join(f"{name}={value!r}" for name, value in given.items())
-    if model.record.origin:
+    if model.record.asked:
         return f"partsketch.fit(data, target={list(model.target_names)!r}, {arguments})"
     return f"partsketch.SketchedRegression({arguments}).fit(X, y)"
 
@@ -130,12 +130,12 @@ def _or_unknown(value: float | None) -> str:
 def record_rows(model: Model) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the full record as titled lists of names and values."""
     record = model.record
-    known = {"options", "versions", "reasons", "partitions", "warnings", "origin", "aliased"}
+    known = {"options", "versions", "reasons", "partitions", "warnings", "asked", "aliased"}
     rest = [(name, _plain(value)) for name, value in vars(record).items() if name not in known]
     aliased = [(column, "depends on " + ", ".join(others)) for column, others in record.aliased]
     return [
         ("options", [(name, _plain(value)) for name, value in record.options.items()]),
-        ("data as asked", [(name, _plain(value)) for name, value in (record.origin or {}).items()]),
+        ("data as asked", [(name, _plain(value)) for name, value in (record.asked or {}).items()]),
         ("outcome", rest),
         ("reasons", list(record.reasons.items())),
         ("warnings", [("", sentence) for sentence in record.warnings]),

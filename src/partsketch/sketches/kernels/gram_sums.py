@@ -1,21 +1,22 @@
 """Sums of Gram matrices of one tile after another, as long as they can be trusted: compiled work of `triangular.py`.
 
 Tiles are small, so that their products stay precise; one call takes many of them and holds no interpreter lock.
+What doing it plainly costs is said in `column_kernels.py`, whose products these are.
 """
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.column_kernels import gram_of_columns, gram_of_rows
+from partsketch.common.linalg.compiled import compiled
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def add_scaled_gram(total: FloatArray, product: FloatArray, scale: FloatArray, out: FloatArray) -> float:
     """Write total + D product D, D being the diagonal matrix of the scales, and return its largest diagonal entry.
 
@@ -31,7 +32,7 @@ def add_scaled_gram(total: FloatArray, product: FloatArray, scale: FloatArray, o
     return largest if nothing == 0.0 else -1.0
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _taken(total: FloatArray, product: FloatArray, scale: FloatArray, spare: FloatArray, inflation: float) -> bool:
     growth = add_scaled_gram(total, product, scale, spare)
     # Infinity times zero is not at most one.
@@ -44,14 +45,14 @@ def _taken(total: FloatArray, product: FloatArray, scale: FloatArray, spare: Flo
     return True
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def add_tiles_of_rows(
     features: FloatArray,
     targets: FloatArray,
     roots: FloatArray,
     tile_rows: int,
     ones: int,
-    chunk: FloatArray,
+    strip: FloatArray,
     product: FloatArray,
     total: FloatArray,
     scale: FloatArray,
@@ -64,13 +65,13 @@ def add_tiles_of_rows(
     """
     for begin in range(0, features.shape[0] - tile_rows + 1, tile_rows):
         end = begin + tile_rows
-        gram_of_rows(features[begin:end], targets[begin:end], roots[begin:end], ones, chunk, product)
+        gram_of_rows(features[begin:end], targets[begin:end], roots[begin:end], ones, strip, product)
         if not _taken(total, product, scale, spare, inflation):
             return begin // tile_rows
     return len(features) // tile_rows
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def add_tiles_of_columns(
     addresses: IntArray,
     steps: IntArray,

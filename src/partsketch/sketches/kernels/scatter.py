@@ -6,22 +6,24 @@ the rows are cut into blocks nor on how they are held: rows from a dense array, 
 A matrix is held flat, in groups of eight columns: the number at (row r, column c) is at
 `(c // 8) · group + r · row + c % 8` for two strides `group` and `row`. With `group` = 8 that is the ordinary order by
 rows; with `row` = 8 the groups follow one another, and one group of a sketch stays in the first-level cache while the
-rows of a chunk are added to it.
+rows of a strip are added to it. Kernels take such a matrix as `held`: (numbers, group, row, groups of columns); and
+`random`: (key0, key1, stream).
+
+Plainly, S is a sparse matrix and SciPy multiplies: six times as long for eight places per row, twice for one (65,536
+rows of 40 columns, `python -m benchmarks.kernels`), the order of the sums being SciPy's.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
+from partsketch.common.linalg.compiled import compiled
 from partsketch.common.linalg.lanes import AHEAD, LANES, copy_groups, fetch, transpose_eight
 from partsketch.sketches.kernels.scatter_lanes import add_pair_to_eight, add_row, add_to_each, add_to_eight
-from partsketch.sketches.random import _LOW, _32, _philox, fill_single_words
+from partsketch.sketches.random import LOW_WORD, WORD_BITS, fill_single_words, philox
 
 #: Rows worked on at a time: their copy stays in the second-level cache.
-CHUNK_ROWS = 256
+STRIP_ROWS = 256
 
 #: Up to this many features rows are read where they lie, once for every two groups of eight columns; of wider ones a
 #: copy is made that lies closer together.
@@ -30,12 +32,7 @@ WIDEST_DIRECT = 128
 _ONE = np.uint64(1)
 
 
-# Division by zero must not be checked for: the check is a branch, and a branch stops vectorisation.
-def _compiled(function: Any) -> Any:
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
-@_compiled
+@compiled
 def draw_single_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type: ignore[no-untyped-def]
     """Fill the first row of `targets` with a sketch row for each row, and that of `signs` with ±1.
 
@@ -48,10 +45,10 @@ def draw_single_targets(key0, key1, stream, row_numbers, size, targets, signs): 
     for i in range(count):
         word = words[skipped + i]
         signs[0, i] = 1.0 - 2.0 * np.float64(np.int64(word & _ONE))
-        targets[0, i] = np.int64((word * many) >> _32)
+        targets[0, i] = np.int64((word * many) >> WORD_BITS)
 
 
-@_compiled
+@compiled
 def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type: ignore[no-untyped-def]
     """Fill `targets` (int64, non-zeros × rows or more) with distinct sketch rows for each row, and `signs` with ±1.
 
@@ -67,7 +64,7 @@ def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type
         word = np.uint64(first // 4)
         for i in range(count):
             row = np.uint64(row_numbers[i])
-            x0, x1, x2, x3 = _philox(row & _LOW, row >> _32, word, stream, key0, key1)
+            x0, x1, x2, x3 = philox(row & LOW_WORD, row >> WORD_BITS, word, stream, key0, key1)
             targets[first, i] = np.int64(x0)
             if first + 1 < sparsity:
                 targets[first + 1, i] = np.int64(x1)
@@ -80,13 +77,13 @@ def draw_targets(key0, key1, stream, row_numbers, size, targets, signs):  # type
         for i in range(count):
             word = np.uint64(targets[j, i])
             signs[j, i] = 1.0 - 2.0 * np.float64(np.int64(word & _ONE))
-            targets[j, i] = np.int64((word * np.uint64(last + 1)) >> _32)
+            targets[j, i] = np.int64((word * np.uint64(last + 1)) >> WORD_BITS)
         for earlier in range(j):
             for i in range(count):
                 targets[j, i] = last if targets[earlier, i] == targets[j, i] else targets[j, i]
 
 
-@_compiled
+@compiled
 def place_tile(out, group, row, tile, begin, count, intercept, width):  # type: ignore[no-untyped-def]
     """Write rows of a tile, held as its columns [1, features, targets], in the order [features, targets, 1]."""
     for c in range(width):
@@ -96,22 +93,23 @@ def place_tile(out, group, row, tile, begin, count, intercept, width):  # type: 
             out[at + i * row] = tile[c, begin + i]
 
 
-@_compiled
-def _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, after, start_after):  # type: ignore[no-untyped-def]
-    """Add the rows of a chunk to their targets, one group of columns after the other.
+@compiled
+def _scatter(held, strip, strip_group, places, signs, count, after, start_after):  # type: ignore[no-untyped-def]
+    """Add the rows of a strip to their targets, one group of columns after the other.
 
     Meanwhile memory is asked for what comes next, the numbers of `after` from `start_after` on.
     """
+    out, group, row, groups = held
     sparsity, step = places.shape
     flat_places, flat_signs = places.reshape(-1), signs.reshape(-1)
     for b in range(groups):
         for i in range(count):
             fetch(after, start_after + (b * count + i) * LANES)
-            start = b * chunk_group + i * LANES
-            add_to_each(out, b * group, row, flat_places, i, step, flat_signs, sparsity, chunk, start)
+            start = b * strip_group + i * LANES
+            add_to_each(out, b * group, row, flat_places, i, step, flat_signs, sparsity, strip, start)
 
 
-@_compiled
+@compiled
 def _list_by_rows(places, signs, count, listed, listed_signs):  # type: ignore[no-untyped-def]
     """Write the eight targets of each row, in units of numbers, and their signs one after another."""
     step = places.shape[1]
@@ -123,14 +121,15 @@ def _list_by_rows(places, signs, count, listed, listed_signs):  # type: ignore[n
         listed[e] *= LANES
 
 
-@_compiled
-def _scatter_groups(  # type: ignore[no-untyped-def]
-    out, base, group, groups, listed, signs, count, values, start, row, apart, after, start_after
-):
+@compiled
+def _scatter_groups(held, base, listed, signs, count, given, after, start_after):  # type: ignore[no-untyped-def]
     """Do the work of `_scatter` with eight targets per row, two groups of columns at a time.
 
-    The groups of row i begin at start + i · row, `apart` from one another.
+    They begin at `base` of the matrix. Of what is given, (values, start, row, apart), the groups of row i begin at
+    start + i · row, `apart` from one another.
     """
+    out, group, _, groups = held
+    values, start, row, apart = given
     for b in range(0, groups - 1, 2):
         for i in range(count):
             fetch(after, start_after + (b * count + i) * LANES)
@@ -145,22 +144,24 @@ def _scatter_groups(  # type: ignore[no-untyped-def]
             add_to_eight(out, base + b * group, group, listed, signs, i * LANES, values, at, apart)
 
 
-@_compiled
+@compiled
 def scatter_dense(  # type: ignore[no-untyped-def]
-    out, group, row, groups, key0, key1, stream, size, sparsity, row_numbers, features, targets, roots, intercept
+    held, random, size, sparsity, row_numbers, features, targets, roots, intercept
 ):
     """Add the sketch of dense rows held one after another; `roots` are square roots of weights, or empty."""
+    out, group, row, groups = held
+    key0, key1, stream = random
     rows, width = features.shape
     given = targets.shape[1]
     flat = features.reshape(-1)
-    few = min(CHUNK_ROWS, rows)
+    few = min(STRIP_ROWS, rows)
     # With a single group of columns listing targets takes longer than it saves.
     eight = sparsity == LANES and groups > 1 and group < 2**32
     # Groups of features that are added from where they lie; the others, targets and the ones are copied first.
     direct = width >> 3 if eight and width <= WIDEST_DIRECT else 0
     copied = direct * LANES
-    chunk_group = (few + 1) * LANES
-    chunk = np.zeros((groups - direct) * chunk_group)
+    strip_group = (few + 1) * LANES
+    strip = np.zeros((groups - direct) * strip_group)
     places = np.empty((sparsity, few + LANES), np.int64)
     signs = np.empty((sparsity, few + LANES))
     listed, listed_signs = np.empty(LANES * (few + LANES), np.uint32), np.empty(LANES * (few + LANES))
@@ -174,33 +175,34 @@ def scatter_dense(  # type: ignore[no-untyped-def]
                     signs[k, i] *= roots[begin + i]
         for i in range(count):
             start = (begin + i) * width + copied
-            copy_groups(chunk, i * LANES, chunk_group, flat, start, width - copied, 1.0)
+            copy_groups(strip, i * LANES, strip_group, flat, start, width - copied, 1.0)
             for t in range(given):
                 c = width + t - copied
-                chunk[(c >> 3) * chunk_group + i * LANES + (c & 7)] = targets[begin + i, t]
+                strip[(c >> 3) * strip_group + i * LANES + (c & 7)] = targets[begin + i, t]
             if intercept:
                 c = width + given - copied
-                chunk[(c >> 3) * chunk_group + i * LANES + (c & 7)] = 1.0
+                strip[(c >> 3) * strip_group + i * LANES + (c & 7)] = 1.0
         first, after = begin * width, (begin + count) * width
         if not eight:
-            _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, flat, after)
+            _scatter(held, strip, strip_group, places, signs, count, flat, after)
             continue
         _list_by_rows(places, signs, count, listed, listed_signs)
-        _scatter_groups(out, 0, group, direct, listed, listed_signs, count, flat, first, width, LANES, flat, after)
+        near, far = (out, group, row, direct), (out, group, row, groups - direct)
+        _scatter_groups(near, 0, listed, listed_signs, count, (flat, first, width, LANES), flat, after)
         base, after = direct * group, after + direct * count * LANES
-        _scatter_groups(
-            out, base, group, groups - direct, listed, listed_signs, count, chunk, 0, LANES, chunk_group, flat, after
-        )
+        _scatter_groups(far, base, listed, listed_signs, count, (strip, 0, LANES, strip_group), flat, after)
 
 
-@_compiled
+@compiled
 def scatter_dense_once(  # type: ignore[no-untyped-def]
-    out, row, key0, key1, stream, size, row_numbers, features, targets, roots, intercept
+    held, random, size, row_numbers, features, targets, roots, intercept
 ):
     """Do as `scatter_dense` with one non-zero per row, and a sketch held by rows: nothing is copied first."""
+    out, _, row, _ = held
+    key0, key1, stream = random
     rows, width = features.shape
     flat = features.reshape(-1)
-    few = min(CHUNK_ROWS, rows)
+    few = min(STRIP_ROWS, rows)
     places, signs = np.empty((1, few), np.int64), np.empty((1, few))
     weighted = roots.shape[0] > 0
     # A loop of its own: asking for every row what there is besides features takes an eighth of the time.
@@ -223,32 +225,34 @@ def scatter_dense_once(  # type: ignore[no-untyped-def]
                 out[at + width + targets.shape[1]] += sign
 
 
-@_compiled
-def scatter_tile(  # type: ignore[no-untyped-def]
-    out, group, row, groups, key0, key1, stream, size, sparsity, row_numbers, tile, width, intercept
-):
+@compiled
+def scatter_tile(held, random, size, sparsity, row_numbers, tile, width, intercept):  # type: ignore[no-untyped-def]
     """Add the sketch of a tile held as its columns, weights already applied."""
+    groups = held[3]
+    key0, key1, stream = random
     rows = row_numbers.shape[0]
-    few = min(CHUNK_ROWS, rows)
-    chunk_group = (few + 1) * LANES
-    chunk = np.zeros(groups * chunk_group)
+    few = min(STRIP_ROWS, rows)
+    strip_group = (few + 1) * LANES
+    strip = np.zeros(groups * strip_group)
     places = np.empty((sparsity, few + LANES), np.int64)
     signs = np.empty((sparsity, few + LANES))
     for begin in range(0, rows, few):
         count = min(few, rows - begin)
         draw_targets(key0, key1, stream, row_numbers[begin : begin + count], size, places, signs)
-        place_tile(chunk, chunk_group, LANES, tile, begin, count, intercept, width)
-        _scatter(out, group, row, groups, chunk, chunk_group, places, signs, count, chunk, 0)
+        place_tile(strip, strip_group, LANES, tile, begin, count, intercept, width)
+        _scatter(held, strip, strip_group, places, signs, count, strip, 0)
 
 
-@_compiled
+@compiled
 def scatter_sparse(  # type: ignore[no-untyped-def]
-    out, group, row, key0, key1, stream, size, sparsity, row_numbers, rows_of, targets, roots, intercept, width
+    held, random, size, sparsity, row_numbers, rows_of, targets, roots, intercept, width
 ):
     """Add the sketch of sparse rows (values, columns, starts): a cost in proportion to their non-zeros."""
+    out, group, row, _ = held
+    key0, key1, stream = random
     values, columns, starts = rows_of
     rows = row_numbers.shape[0]
-    few = min(CHUNK_ROWS, rows)
+    few = min(STRIP_ROWS, rows)
     places = np.empty((sparsity, few + LANES), np.int64)
     signs = np.empty((sparsity, few + LANES))
     for begin in range(0, rows, few):

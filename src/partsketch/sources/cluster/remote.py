@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from partsketch.common.errors import InputError
 from partsketch.sources.base import Block, Capabilities, FilePart, Source
-from partsketch.sources.cluster.chunked import ChunkedRows, Chunks, HeldRows, InChunks
+from partsketch.sources.cluster.chunked import ChunkedRows, HeldRows, InChunks
+from partsketch.sources.cluster.chunks import Chunks
 from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
 from partsketch.sources.memory.arrays import array_source

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from partsketch.common.errors import InputError, UnreadableError
+from partsketch.sources.opener import opener_of, openers
 
 FORMATS = {
     ".parquet": "Parquet",
@@ -43,7 +44,7 @@ class DataFiles:
     paths, names
         Path of each file on that file system, and the shortest name that tells it from the others.
     format
-        "Parquet", "CSV", "Feather" or "NumPy".
+        "Parquet", "CSV", "Feather", "NumPy", or the name of an opener of another package.
     """
 
     uri: str
@@ -209,7 +210,7 @@ def _expand_path(filesystem: Any, path: str, entry: str, tolerant: bool) -> list
 
     with reading(entry, "a file or directory"):
         info = filesystem.get_file_info(path)
-    if info.type == fs.FileType.NotFound and not (tolerant and _extension(path) in FORMATS):
+    if info.type == fs.FileType.NotFound and not (tolerant and known_format(path)):
         raise InputError(f"{entry} does not exist.")
     if info.type == fs.FileType.Unknown:
         # Neither file nor folder: reading a pipe may wait for ever, reading a device may never end.
@@ -223,7 +224,7 @@ def _expand_path(filesystem: Any, path: str, entry: str, tolerant: bool) -> list
         for found in _listed(filesystem, path, entry, recursive=True)
         if found.type == fs.FileType.File
         and not any(part[0] in "._" for part in found.path[len(path) :].strip("/").split("/"))
-        and _extension(found.path) in FORMATS
+        and known_format(found.path)
     ]
     if not inside:
         raise InputError(f"The directory {entry} has no data files (Parquet, CSV, Feather or .npy).")
@@ -239,10 +240,20 @@ def _extension(path: str) -> str:
 
 
 def _format_of(path: str, name: str) -> str:
+    known = known_format(path)
+    if known is None:
+        endings = [*FORMATS, *(ending for opener in openers() for ending in opener.endings)]
+        raise InputError(f"{name} has an unknown extension: use one of {', '.join(endings)}.")
+    return known
+
+
+def known_format(path: str) -> str | None:
+    """Return the format of a file by its ending, ours or that of another package; None when nobody knows it."""
     extension = _extension(path)
-    if extension not in FORMATS:
-        raise InputError(f"{name} has an unknown extension: use one of {', '.join(FORMATS)}.")
-    return FORMATS[extension]
+    if extension in FORMATS:
+        return FORMATS[extension]
+    opener = opener_of(extension)
+    return None if opener is None else opener.name
 
 
 def _short_names(paths: Sequence[str]) -> list[str]:

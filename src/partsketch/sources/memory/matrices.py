@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError, UnreadableError
 from partsketch.common.linalg.column_kernels import copy_transposed
 from partsketch.sources.base import FilePart
-from partsketch.sources.storage import Column, Kind, RawBatch, StorageCapabilities, check_numeric, clip
+from partsketch.sources.storage import Column, Kind, RawBlock, StorageCapabilities, check_numeric, clip
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,6 @@ class MatrixRows(StorageCapabilities):
     sizes: tuple[int, ...]
     all_columns: tuple[Column, ...]
     chosen: tuple[int, ...]
-    replayable: bool = True
-    random_access: bool = True
-    boundaries: tuple[int, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -97,7 +94,7 @@ class MatrixRows(StorageCapabilities):
         index_of = {column.name: index for index, column in enumerate(self.all_columns)}
         return replace(self, chosen=tuple(index_of[name] for name in names))
 
-    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+    def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Yield copies of the rows, column by column."""
         file_start = 0
         for part, size in zip(self.parts, self.sizes, strict=True):
@@ -106,7 +103,7 @@ class MatrixRows(StorageCapabilities):
                 end = min(begin + block_rows, last)
                 # A file is mapped anew for every block, so that the pages of earlier blocks are given back.
                 columns = self._copied(part.load()[begin:end])
-                yield RawBatch(file_start + begin, end - begin, columns, part.name, file_start)
+                yield RawBlock(file_start + begin, end - begin, columns, part.name, file_start)
             file_start += size
 
     def sliced(self, start: int, stop: int | None) -> MatrixRows | None:
@@ -116,14 +113,6 @@ class MatrixRows(StorageCapabilities):
             return None
         array = part.array[start:stop]
         return replace(self, parts=(MemoryPart(array, part.name),), sizes=(len(array),))
-
-    def counted(self) -> MatrixRows:
-        """Return these rows: they are counted."""
-        return self
-
-    def explain_text(self, name: str) -> str:
-        """Say nothing: types of an array are declared."""
-        return ""
 
     def _copied(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
         if rows.dtype.names:

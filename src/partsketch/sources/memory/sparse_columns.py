@@ -21,7 +21,7 @@ from partsketch.sources.faults import (
 from partsketch.sources.levels import PartitionColumn, distinct_keys, sorted_keys
 from partsketch.sources.memory.sparse import SparseSource, row_compressed
 from partsketch.sources.roles import select
-from partsketch.sources.storage import RawBatch
+from partsketch.sources.storage import RawBlock
 
 
 def sparse_column_source(
@@ -47,7 +47,7 @@ def sparse_column_source(
             faults.extend(number_faults(name, values, None))
     if selection.weights is not None:
         faults.extend(weight_faults(selection.weights, columns[selection.weights]))
-    kept = complete_rows(RawBatch(0, rows, ()), faults, missing)
+    kept = complete_rows(RawBlock(0, rows, ()), faults, missing)
     incomplete = None if kept is None else ~kept
     labels: IntArray | None = None
     values_of_partition: tuple[str, ...] = ()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from partsketch.common.errors import InputError
-from partsketch.sources.base import FilePart
-from partsketch.sources.storage import Column, RawBatch, Rows, StorageCapabilities, clip, schema_columns
+from partsketch.sources.storage import Column, RawBlock, Rows, StorageCapabilities, clip, schema_columns
 
 
 def table_rows(data: Any) -> Rows:
@@ -29,7 +29,7 @@ def table_rows(data: Any) -> Rows:
         if "polars" in modules:
             return TableRows(pa.table(data))
         if modules & {"duckdb", "_duckdb"}:
-            return StreamRows(_Reopened(data), _open_stream(data).schema)
+            return StreamRows(Reopened(partial(_open_stream, data), "DuckDB relation"), _open_stream(data).schema)
         reader = data if isinstance(data, pa.RecordBatchReader) else _open_stream(data)
     except (pa.ArrowException, TypeError, ValueError) as error:
         if isinstance(error, InputError):
@@ -50,10 +50,6 @@ class TableRows(StorageCapabilities):
     """Rows of an Arrow table in memory."""
 
     table: Any
-    replayable: bool = True
-    random_access: bool = True
-    boundaries: tuple[int, ...] = ()
-    files: tuple[FilePart, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -74,12 +70,12 @@ class TableRows(StorageCapabilities):
         """Return the table with these columns."""
         return replace(self, table=self.table.select(list(names)))
 
-    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+    def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Yield slices of the table."""
         first, last = clip(start, stop, self.row_count)
         for batch in self.table.slice(first, last - first).to_batches(max_chunksize=block_rows):
             if batch.num_rows:
-                yield RawBatch(first, batch.num_rows, batch.columns)
+                yield RawBlock(first, batch.num_rows, batch.columns)
                 first += batch.num_rows
 
     def sliced(self, start: int, stop: int | None) -> TableRows:
@@ -91,14 +87,6 @@ class TableRows(StorageCapabilities):
         with pa.ipc.new_stream(sink, part.schema) as writer:
             writer.write_table(part)
         return replace(self, table=pa.ipc.open_stream(sink.getvalue()).read_all())
-
-    def counted(self) -> TableRows:
-        """Return this table: its rows are counted."""
-        return self
-
-    def explain_text(self, name: str) -> str:
-        """Say nothing: types of a table are declared."""
-        return ""
 
 
 class _Once:
@@ -120,28 +108,27 @@ class _Once:
 
 
 @dataclass(frozen=True)
-class _Reopened:
+class Reopened:
     """A query that gives a new stream whenever it is asked."""
 
-    relation: Any
+    open: Callable[[], Any]
+    description: str
     replayable: bool = True
-    description: str = "DuckDB relation"
-
-    def open(self) -> Any:
-        return _open_stream(self.relation)
 
 
 @dataclass(frozen=True)
 class StreamRows(StorageCapabilities):
     """Rows of a stream of Arrow batches, in the order of their arrival."""
 
-    stream: _Once | _Reopened
+    stream: _Once | Reopened
     schema: Any
     row_count: int | None = None
     chosen: tuple[str, ...] | None = None
-    random_access: bool = field(default=False, init=False)
-    boundaries: tuple[int, ...] = field(default=(), init=False)
-    files: tuple[FilePart, ...] = field(default=(), init=False)
+
+    @property
+    def random_access(self) -> bool:
+        """No: the rows before must come first."""
+        return False
 
     @property
     def replayable(self) -> bool:
@@ -162,7 +149,7 @@ class StreamRows(StorageCapabilities):
         """Return the stream with these columns."""
         return replace(self, chosen=tuple(names))
 
-    def batches(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBatch]:
+    def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Yield the batches as they come, cut to size."""
         import pyarrow as pa
 
@@ -194,10 +181,6 @@ class StreamRows(StorageCapabilities):
         reader = self.stream.open()
         return replace(self, row_count=sum(batch.num_rows for batch in reader))
 
-    def explain_text(self, name: str) -> str:
-        """Say nothing: types of a stream are declared."""
-        return ""
-
 
 def cut(
     batch: Any,
@@ -208,7 +191,7 @@ def cut(
     block_rows: int,
     file_name: str = "",
     file_start: int = 0,
-) -> Iterator[RawBatch]:
+) -> Iterator[RawBlock]:
     """Yield the part of a record batch within rows start to stop, cut to size; its first row has number `position`."""
     first = max(position, start)
     end = position + batch.num_rows
@@ -218,9 +201,9 @@ def cut(
     indices = [batch.schema.get_field_index(name) for name in names]
     columns = [batch.column(index) for index in indices]
     if first == position and last == end and batch.num_rows <= block_rows:
-        yield RawBatch(first, batch.num_rows, columns, file_name, file_start)
+        yield RawBlock(first, batch.num_rows, columns, file_name, file_start)
         return
     for begin in range(first, last, block_rows):
         length = min(block_rows, last - begin)
         pieces = [column.slice(begin - position, length) for column in columns]
-        yield RawBatch(begin, length, pieces, file_name, file_start)
+        yield RawBlock(begin, length, pieces, file_name, file_start)

@@ -101,7 +101,7 @@
     history.replaceState(null, "", `?${words}`);
     let told;
     try {
-      const reply = await fetch(`answer?${words}`);
+      const reply = await fetch(`numbers?${words}`);
       told = await reply.json();
     } catch {
       told = { error: "partsketch explore is no longer running: start it again." };

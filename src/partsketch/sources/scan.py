@@ -13,7 +13,7 @@ from partsketch.sources.encoding import Encoding
 from partsketch.sources.faults import Fault, Missing, complete_rows, missing_fault, number_faults
 from partsketch.sources.levels import Found, PartitionColumn, find_values, sorted_keys
 from partsketch.sources.roles import Selection
-from partsketch.sources.storage import RawBatch, Rows
+from partsketch.sources.storage import RawBlock, Rows
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Search:
 
     def __call__(self, rows: Rows) -> Found:
         """Read the columns of some rows once."""
-        batches = rows.choose(self.names, self.texts).batches(0, None, 65536)
-        return find_values(batches, self.names, self.to_find, self.selection.partition, self._keep)
+        blocks = rows.choose(self.names, self.texts).raw_blocks(0, None, 65536)
+        return find_values(blocks, self.names, self.to_find, self.selection.partition, self._keep)
 
-    def _keep(self, batch: RawBatch) -> BoolArray | None:
-        return None if self.missing == "error" else _complete(batch, self.names, self.encoded, self.selection)
+    def _keep(self, raw: RawBlock) -> BoolArray | None:
+        return None if self.missing == "error" else _complete(raw, self.names, self.encoded, self.selection)
 
 
 def scan(
@@ -71,14 +71,14 @@ def scan(
 
 
 def _complete(
-    batch: RawBatch, names: tuple[str, ...], encoded: tuple[str, ...], selection: Selection
+    raw: RawBlock, names: tuple[str, ...], encoded: tuple[str, ...], selection: Selection
 ) -> BoolArray | None:
     faults: list[Fault] = []
     with np.errstate(over="ignore", invalid="ignore"):
-        for name, column in zip(names, batch.columns, strict=True):
+        for name, column in zip(names, raw.columns, strict=True):
             if name in encoded or name in selection.only_partition:
                 absent = as_texts(column)[0] < 0
                 faults.extend([missing_fault(name, absent)] if absent.any() else [])
             else:
                 faults.extend(number_faults(name, *as_numbers(column)))
-    return complete_rows(batch, faults, "drop")
+    return complete_rows(raw, faults, "drop")

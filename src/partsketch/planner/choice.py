@@ -19,7 +19,7 @@ from partsketch.planner.inverse import answers
 from partsketch.planner.machine import available_memory
 from partsketch.planner.plan import Candidate, Curve, Plan
 from partsketch.planner.survey import Survey
-from partsketch.sketches.base import all_sketches
+from partsketch.sketches.base import get_sketch, sketch_kinds
 
 #: Exact least squares is taken when it needs at most this much more time than the quickest way to lose something.
 _WORTH_BEING_EXACT = 1.1
@@ -62,7 +62,7 @@ def make_plan(
     """
     chosen_limits = limits_from(limits)
     cores = usable_cores() if calibration is None else calibration.cores
-    kinds = tuple(sketch.kind for sketch in all_sketches() if sketch.is_random)
+    kinds = tuple(sketch_kinds())
     # Many small matrices: threads of the linear algebra libraries would spend their time waiting for one another.
     with one_thread_each():
         found = ordered(make_candidates(survey, chosen_limits, partitions, sketch_size, engine, calibration, cores))
@@ -209,13 +209,13 @@ def options_from(candidate: Candidate, options: FitOptions) -> FitOptions:
         method=candidate.method,
         sketch=candidate.sketch or options.sketch,
         sketch_size=candidate.sketch_size if sketched else options.sketch_size,
-        sparsity=options.sparsity if (candidate.sketch or options.sketch) == "sparse_sign" else None,
+        sparsity=options.sparsity if get_sketch(candidate.sketch or options.sketch).default_sparsity else None,
         averaging=options.averaging if candidate.method in ("average", "partition") else "equal",
+        weighting=options.weighting if candidate.method == "stack" else "auto",
         limits=None,
     )
 
 
-def free_memory() -> float | None:
+def free_memory() -> float:
     """Return the memory that plans may count on: most of what is free."""
-    free = available_memory()
-    return None if free is None else 0.9 * free
+    return 0.9 * available_memory()

@@ -1,4 +1,4 @@
-"""The answer to a state: everything that the page shows, as plain data and small pieces of HTML."""
+"""The numbers of a state: everything that the page shows, as plain data and small pieces of HTML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from partsketch.report.explorer.evaluation import QUANTITIES, TAILS, divergence,
 from partsketch.report.explorer.state import State
 
 
-def answer(state: State, calibration: Calibration) -> dict[str, Any]:
+def numbers(state: State, calibration: Calibration) -> dict[str, Any]:
     """Return what the formulas say of a state."""
     loss = minimal_loss(state)
     unlike, why_not = told(divergence, state)
@@ -67,4 +67,4 @@ def refused(error: InputError) -> dict[str, Any]:
     return {"error": str(error)}
 
 
-__all__ = ["TAILS", "answer", "refused", "work_of"]
+__all__ = ["TAILS", "numbers", "refused", "work_of"]

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partsketch import InputError, theory
-from partsketch.cli import _run
+from partsketch.cli import run
 from partsketch.planner.calibration import calibration
-from partsketch.report.explorer.answer import answer
 from partsketch.report.explorer.evaluation import figure
+from partsketch.report.explorer.numbers import numbers
 from partsketch.report.explorer.page import standalone_figure
 from partsketch.report.explorer.state import DESIGNS, SLIDERS, State
 
@@ -44,9 +44,9 @@ def test_a_state_survives_its_address(state: State) -> None:
 def test_every_state_has_an_answer_or_one_sentence(state: State) -> None:
     if state.n <= state.d:
         with pytest.raises(InputError, match="use more rows"):
-            answer(state, SPEEDS)
+            numbers(state, SPEEDS)
         return
-    told = answer(state, SPEEDS)
+    told = numbers(state, SPEEDS)
     json.dumps(told, allow_nan=False)
     for row in told["quantities"]:
         assert (row["excess_loss"] is None) == bool(row["reason"])
@@ -66,7 +66,7 @@ def test_numbers_are_those_of_the_theory(design: str) -> None:
         "odd": theory.divergence([scale * np.eye(20) for scale in scales]),
         "given": 60.0,
     }[design]
-    told = answer(state, SPEEDS)
+    told = numbers(state, SPEEDS)
     assert told["divergence"] == pytest.approx(divergence, rel=1e-12)
     values = {row["name"]: row["excess_loss"] for row in told["quantities"]}
     assert values == {
@@ -84,7 +84,7 @@ def test_numbers_are_those_of_the_theory(design: str) -> None:
 
 @pytest.mark.parametrize(("m", "words"), [(21, "mean is infinite"), (23, "variance is infinite"), (24, "are finite")])
 def test_tails_are_told(m: int, words: str) -> None:
-    assert words in answer(State(d=20, m=m), SPEEDS)["tails_words"]
+    assert words in numbers(State(d=20, m=m), SPEEDS)["tails_words"]
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
@@ -107,9 +107,9 @@ def test_figures_mark_the_choice_and_stand_alone() -> None:
 def test_the_plan_command_runs_and_agrees(capsys: pytest.CaptureFixture[str]) -> None:
     state = State(n=200_000, d=30, k=8, m=120)
     command = shlex.split(state.plan_command())
-    assert _run([*command[1:], "--json", "--all"]) == 0
+    assert run([*command[1:], "--json", "--all"]) == 0
     plan = json.loads(capsys.readouterr().out)
-    told = answer(state, SPEEDS)
+    told = numbers(state, SPEEDS)
     losses = {row["name"]: row["relative_excess_loss"] for row in told["quantities"]}
     found = {
         (entry["method"], entry["sketch"]): entry
@@ -136,8 +136,8 @@ def test_bad_states_get_one_sentence(query: dict[str, str], words: str) -> None:
 
 
 def test_json_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["explore", "--rows", "1e5", "--columns", "10", "--json"]) == 0
+    assert run(["explore", "--rows", "1e5", "--columns", "10", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {row["name"] for row in told["quantities"]} == {"whole", "partition", "stacked", "average", "bound", "exact"}
-    assert _run(["explore", "--design", "magic", "--json"]) == 2
+    assert run(["explore", "--design", "magic", "--json"]) == 2
     assert "magic" in capsys.readouterr().err

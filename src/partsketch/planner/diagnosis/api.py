@@ -12,18 +12,19 @@ from partsketch.common.linalg.blas import one_thread_each
 from partsketch.common.linalg.solve import solve_least_squares
 from partsketch.engines.gather import gather
 from partsketch.engines.local import LocalEngine
-from partsketch.fitting.data_request import open_for_fit
+from partsketch.fitting.data_request import DataRequest
 from partsketch.fitting.extremes import within_doubles
+from partsketch.fitting.keywords import FitKeywords
 from partsketch.fitting.options import FitOptions
 from partsketch.fitting.sketch_size import choose_sketch_size
 from partsketch.model.coordinates import Coordinates, standardise
 from partsketch.model.moments import exact_moments
-from partsketch.planner.diagnosis.advising import advise
+from partsketch.planner.diagnosis.advice import advise
 from partsketch.planner.diagnosis.losses import loss_curve, method_losses
 from partsketch.planner.diagnosis.results import Diagnosis
 from partsketch.planner.diagnosis.rows import SeenRows
 from partsketch.planner.diagnosis.unlikeness import divergence_ratio, partition_diagnoses
-from partsketch.planner.diagnosis.watching import WatchedSource
+from partsketch.planner.diagnosis.watched_source import WatchedSource
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources.base import Source
 from partsketch.summaries.partitions import Partitioning, make_partitioning
@@ -78,24 +79,29 @@ def diagnose(
     >>> round(found.divergence_ratio, 2), len(found.influential_rows)
     (1.01, 0)
     """
-    options = FitOptions(
-        method="average",
+    keywords = FitKeywords(
+        "average",
         n_partitions=n_partitions,
         partition_by=partition_by,
-        remainder="spread",
-        sketch="gaussian",
         sketch_size=sketch_size,
         fit_intercept=fit_intercept,
-        seed=seed,
+        random_state=seed,
     )
     if not isinstance(target, str):
         raise InputError("A diagnosis has one target: name a single column.")
-    source = open_for_fit(data, [target], features, options, weights, encode, missing)
-    return diagnose_source(source, options)
+    return diagnose_data(DataRequest(data, target, features, weights, encode, missing), keywords)
+
+
+def diagnose_data(request: DataRequest, keywords: FitKeywords) -> Diagnosis:
+    """Diagnose the partitioning that the keywords of a fit describe."""
+    options = FitOptions.made_of(keywords)
+    return diagnose_source(request.open_for(options), options)
 
 
 def diagnose_source(source: Source, options: FitOptions) -> Diagnosis:
     """Diagnose the partitioning that the options of a fit describe."""
+    if len(source.target_names) != 1:
+        raise InputError("A diagnosis has one target: name a single column.")
     if options.partition_by in ("order", "file") and source.row_count is None:
         source = source.counted()
     if options.partition_by == "order" and options.n_partitions > (source.row_count or 0):

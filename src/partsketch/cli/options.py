@@ -1,0 +1,156 @@
+"""Options of commands, made of the declared keywords of a fit; what says how columns are read; and the limits.
+
+Each decorator gathers its options, so that a command takes them as one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from os import PathLike
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+import click
+
+from partsketch.fitting.keywords import FIT_KEYWORDS, FitKeywords, choices_of
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def keyword_option(name: str, text: str | None = None, *, default: Any = ...) -> Decorator:
+    """Return the option of a keyword of a fit, under its name; help and default may be a command's own."""
+    keyword = FIT_KEYWORDS[name]
+    text, default = text or keyword.metadata["help"], keyword.default if default is ... else default
+    spelled = (*(keyword.metadata["options"] or (f"--{name.replace('_', '-')}",)), name)
+    if name == "sketch":
+        return sketch_option(text)
+    if isinstance(keyword.default, bool):
+        return click.option(*spelled, is_flag=True, flag_value=not keyword.default, default=default, help=text)
+    return click.option(*spelled, type=_type(name), default=default, show_default=default is not None, help=text)
+
+
+def _type(name: str) -> Any:
+    """Return what click makes of the text of an option."""
+    if choices_of(name):
+        return click.Choice(choices_of(name))
+    hint = get_type_hints(FitKeywords)[name]
+    kinds = [kind for kind in get_args(hint) or (hint,) if kind is not NoneType]
+    if PathLike[str] in kinds:
+        return click.Path()
+    # A seed is whole on the command line; elsewhere it may be a generator.
+    return int if name == "random_state" else kinds[0] if kinds[0] in (int, float) else str
+
+
+def fit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add every keyword of a fit as an option; the command takes them as one `keywords`."""
+
+    @wraps(command)
+    def taking(**given: Any) -> Any:
+        keywords = FitKeywords(**{name: given.pop(name) for name in FIT_KEYWORDS})
+        return command(keywords=keywords, **given)
+
+    made: Callable[..., Any] = taking
+    for name in reversed(FIT_KEYWORDS):
+        made = limit_options(made) if name == "limits" else keyword_option(name)(made)
+    return made
+
+
+def sketch_option(text: str, exact: bool = False) -> Decorator:
+    """Return the option `--sketch`: any kind that the library has, the exact summary among them if asked.
+
+    Kinds are listed when one is given, not when the command is made: loading them takes a while.
+    """
+
+    def known(context: click.Context, parameter: click.Parameter, value: str) -> str:
+        from partsketch.sketches.base import get_sketch
+
+        return get_sketch(value, exact).kind
+
+    def completed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
+        from partsketch.sketches.base import sketch_kinds
+
+        return [kind for kind in sketch_kinds(exact) if kind.startswith(incomplete)]
+
+    return click.option(
+        "--sketch",
+        metavar="KIND",
+        default=FitKeywords.sketch,
+        show_default=True,
+        callback=known,
+        shell_complete=completed,
+        help=text,
+    )
+
+
+_LIMITS = (
+    click.option("--max-excess", help="Largest expected excess loss, such as 1%."),
+    click.option("--max-bytes-per-partition", help="Most bytes that may leave a partition, such as 10kB."),
+    click.option("--rows-stay", is_flag=True, help="Rows may not leave their partition, not even a sample of them."),
+    click.option("--memory", help="Most memory at once, such as 2GB."),
+    click.option("--seconds", help="Longest time, such as 30 or 5min."),
+)
+_LIMIT_NAMES = ("max_excess", "max_bytes_per_partition", "rows_stay", "memory", "seconds")
+
+
+def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the limits as options; the command takes them as one `limits`, None when no option was used."""
+
+    @wraps(command)
+    def taking(**given: Any) -> Any:
+        from partsketch.fitting.limits import limits_from
+
+        limits = limits_from({name: given.pop(name) for name in _LIMIT_NAMES})
+        return command(limits=limits if limits.any else None, **given)
+
+    for option in reversed(_LIMITS):
+        taking = option(taking)
+    return taking
+
+
+def column_names(features: Sequence[str]) -> list[str] | None:
+    """Return the names that were given, or None: an option may be repeated, and hold several, separated by commas."""
+    return [name.strip() for text in features for name in text.split(",") if name.strip()] or None
+
+
+def data_options(target: str, *, needs_data: bool = True, needs_target: bool = False) -> Decorator:
+    """Add DATA and the options that say how its columns are read; the command takes them as one `request`.
+
+    Parameters
+    ----------
+    target
+        Help of the option `--target`.
+    needs_data, needs_target
+        Whether the command cannot do without.
+    """
+    options = (
+        click.argument("data", nargs=-1, required=needs_data),
+        click.option("--target", "-t", "targets", required=needs_target, multiple=True, help=target),
+        click.option("--features", "-f", multiple=True, help="Feature columns, comma-separated; default: all others."),
+        click.option("--weights", help="Column of sample weights."),
+        click.option("--encode", is_flag=True, help="One-hot encode text columns."),
+        click.option(
+            "--missing",
+            type=click.Choice(["error", "drop"]),
+            default="error",
+            show_default=True,
+            help="Refuse missing values, or drop their rows.",
+        ),
+    )
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def taking(
+            *, data: Sequence[str], targets: Sequence[str], features: Sequence[str], weights: str | None,
+            encode: bool, missing: Any, **others: Any,
+        ) -> Any:  # fmt: skip
+            from partsketch.fitting.data_request import DataRequest
+
+            columns = (list(targets) or None, column_names(features), weights, encode, missing)
+            return command(request=DataRequest(list(data) or None, *columns), **others)
+
+        for option in reversed(options):
+            taking = option(taking)
+        return taking
+
+    return decorate

@@ -1,0 +1,109 @@
+"""What a site may ask of a sketch, checked before any work starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from partsketch.common.counts import refuse_too_many
+from partsketch.common.errors import InputError
+from partsketch.fitting.data_request import DataKeywords
+from partsketch.fitting.options import RESERVED_PARTITIONS, seed_from
+from partsketch.sketches.base import SketchSpecification, get_sketch
+from partsketch.summaries.file_header import name_fault
+
+
+class SketchKeywords(DataKeywords, total=False):
+    """Keywords of `partsketch.sketch`, typed; their defaults are those of `SketchOptions` and `DataRequest`."""
+
+    levels: Mapping[str, Sequence[str]] | None
+    sketch: str
+    sketch_size: int | None
+    fit_intercept: bool
+    site: str
+    label: str
+    private: bool
+    round_rows: int
+
+
+@dataclass(frozen=True)
+class SketchOptions:
+    """What a site may ask; `seed` is None when the sketch is private, and only then.
+
+    Attributes
+    ----------
+    sketch, sketch_size
+        Kind of sketch ("triangular" is exact) and its rows; None chooses four per column.
+    seed
+        Seed that sites may share: names and labels make their random numbers different.
+    n_partitions, partition_by
+        How the rows are cut, as in a fit; both None make one summary of all rows.
+    fit_intercept
+        Whether a column of ones comes first.
+    site, label
+        Who made it, and of which rows (a day, say).
+    private
+        Random numbers from the operating system; neither seed nor row numbers are told.
+    round_rows
+        Private row counts are rounded to multiples of this.
+    """
+
+    sketch: str = "gaussian"
+    sketch_size: int | None = None
+    seed: int | None = None
+    n_partitions: int | None = None
+    partition_by: str | None = None
+    fit_intercept: bool = True
+    site: str = ""
+    label: str = ""
+    private: bool = False
+    round_rows: int = 1
+
+    @classmethod
+    def made_of(cls, random_state: Any, **keywords: Any) -> Self:
+        """Return the options that keywords ask for; a private sketch takes no seed, any other has one."""
+        if not keywords.get("private"):
+            return cls(**keywords, seed=seed_from(random_state))
+        if random_state is not None:
+            raise InputError("A private sketch takes no seed (--seed): its random numbers must not be drawn again.")
+        return cls(**keywords)
+
+    def __post_init__(self) -> None:
+        kind = get_sketch(self.sketch)
+        size = self.sketch_size
+        if size is not None and (not kind.is_random or not isinstance(size, int) or size < 1):
+            wanted = "give a whole number, at least 1" if kind.is_random else "an exact summary has no such size"
+            raise InputError(f"sketch_size is {size!r}: {wanted}.")
+        if self.n_partitions is not None and (not isinstance(self.n_partitions, int) or self.n_partitions < 1):
+            raise InputError(f"n_partitions is {self.n_partitions!r}: give a whole number, at least 1.")
+        if self.n_partitions is None and self.partition_by in ("order", "shuffle"):
+            raise InputError(f"partition_by={self.partition_by!r} needs n_partitions, the number of partitions.")
+        if self.n_partitions is not None and self.partition_by not in (None, "order", "shuffle"):
+            raise InputError(
+                f"partition_by={self.partition_by!r} tells the number of partitions: give no n_partitions."
+            )
+        for what, text in (("site", self.site), ("label", self.label)):
+            fault = name_fault(text)
+            if fault:
+                raise InputError(f"The {what} {text[:50]!r} {fault}: choose another name.")
+        refuse_too_many(n_partitions=self.n_partitions, sketch_size=size, round_rows=self.round_rows)
+        if not isinstance(self.round_rows, int) or self.round_rows < 1:
+            raise InputError(f"round_rows is {self.round_rows!r}: give a whole number, at least 1.")
+        if self.private:
+            # The specification refuses kinds that cannot be private, and seeds.
+            SketchSpecification(self.sketch, 1 if kind.is_random else None, self.seed, private=True)
+        elif self.round_rows > 1:
+            raise InputError("round_rows goes with private sketches only: others tell their row numbers anyway.")
+        elif self.seed is None:
+            raise ValueError("a sketch that is not private needs a seed")
+
+    @property
+    def partition_column(self) -> str | None:
+        """Name of the column that defines the partitions, if one does."""
+        return None if self.partition_by in (None, *RESERVED_PARTITIONS) else self.partition_by
+
+    @property
+    def cuts(self) -> bool:
+        """Whether the rows are cut into partitions, with a summary each."""
+        return self.n_partitions is not None or self.partition_by is not None

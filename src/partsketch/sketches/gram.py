@@ -1,0 +1,116 @@
+"""Sums of products of columns: what the exact summary adds up, merges and factors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from partsketch.common.linalg.blas import triangular_inverse
+from partsketch.sketches.accumulator import FloatArray
+
+#: Largest variance inflation factor (times growth of a column) of a feature at which the plain Gram matrix is trusted.
+SAFE_INFLATION = 1e4
+
+
+#: The same for a target, 1 / (1 − R²): it touches the residual sum of squares only, not the coefficients.
+SAFE_TARGET_INFLATION = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Sums of products of columns, D G D, and the powers of two D; ones for columns that are zero so far.
+
+    Attributes
+    ----------
+    scale
+        The diagonal of D.
+    high, low
+        The matrix, as a sum of two; the second is None where the first was never in need of it.
+    """
+
+    scale: FloatArray
+    high: FloatArray
+    low: FloatArray | None = None
+
+    @classmethod
+    def read(cls, matrix: FloatArray) -> Products:
+        """Return what `written` wrote."""
+        width = matrix.shape[1]
+        low = matrix[width + 1 :] if matrix.shape[0] > width + 1 else None
+        return cls(matrix[0], matrix[1 : width + 1], low)
+
+    def written(self) -> FloatArray:
+        """Return all of it in one matrix."""
+        return np.vstack([self.scale, self.high, *(() if self.low is None else (self.low,))])
+
+    def at(self, scale: FloatArray) -> Products:
+        """Return the same in other units."""
+        if np.array_equal(scale, self.scale):
+            return self
+        ratio = scale / self.scale
+        change = ratio[:, None] * ratio
+        return Products(scale, self.high * change, None if self.low is None else self.low * change)
+
+    def plus(self, other: Products) -> Products:
+        """Return the sums over both sets of rows, in the larger units of both."""
+        from partsketch.common.linalg.double_double import DoubleDouble
+
+        seen = [np.where(np.diagonal(part.high) > 0, part.scale, np.inf) for part in (self, other)]
+        scale = np.minimum(*seen)
+        scale = np.where(np.isfinite(scale), scale, 1.0)
+        mine, theirs = self.at(scale), other.at(scale)
+        if mine.low is None and theirs.low is None:
+            return Products(scale, mine.high + theirs.high)
+        total = DoubleDouble.of(mine.high, mine.low).plus(theirs.high)
+        return Products(scale, *(total if theirs.low is None else total.plus(theirs.low)))
+
+    def moved(self, shift: FloatArray) -> Products:
+        """Return the sums after `shift` times the first column, a column of ones, was added to each column."""
+        from partsketch.common.linalg.double_double import DoubleDouble, moved_gram
+
+        if not shift.any():
+            return self
+        # A column that was zero is a multiple of the ones from now on.
+        unseen = (np.diagonal(self.high) == 0) & (shift != 0)
+        scale = np.where(unseen, np.ldexp(1.0, -np.frexp(np.where(unseen, shift, 1.0))[1]), self.scale)
+        here = self.at(scale)
+        moved = moved_gram(DoubleDouble.of(here.high, here.low), shift * scale / scale[0])
+        return Products(scale, *moved)
+
+    def is_trusted(self, features: int) -> bool:
+        """Tell whether a factor in doubles is good enough."""
+        diagonal = np.diagonal(self.high)
+        return self.low is None and bool(diagonal.min() > 0) and diagonal.max() * inflation(self.high, features) <= 1.0
+
+    def factor(self, features: int) -> tuple[FloatArray, FloatArray | None]:
+        """Return R with a diagonal that is not negative, and what its doubles leave out of it, if that counts."""
+        if self.is_trusted(features):
+            return np.ascontiguousarray(np.linalg.cholesky(self.high).T / self.scale), None
+        from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
+
+        rows = factor_gram(DoubleDouble.of(self.high, self.low), len(self.high)).rows
+        return rows.high / self.scale, rows.low / self.scale
+
+
+def inflation(matrix: FloatArray, features: int) -> float:
+    """Return the largest inverse diagonal entries of features and targets, in units of what is safe for each.
+
+    Infinity when the matrix is not positive definite.
+    """
+    try:
+        inverse_root = triangular_inverse(np.asarray(np.linalg.cholesky(matrix), dtype=np.float64), lower=True)
+    except np.linalg.LinAlgError:
+        return float(np.inf)
+    squares = inverse_root * inverse_root
+    # The leading block of a triangular inverse is the inverse of the leading block: features judged without targets.
+    of_features = squares[:features, :features].sum(axis=0).max(initial=0.0) / SAFE_INFLATION
+    of_targets = squares[:, features:].sum(axis=0).max(initial=0.0) / SAFE_TARGET_INFLATION
+    largest = float(max(of_features, of_targets))
+    return largest if np.isfinite(largest) else float(np.inf)
+
+
+def power_of_two(sizes: FloatArray) -> FloatArray:
+    """Return the powers of two that bring positive sizes closest below one; one for a size of zero."""
+    exponents = np.frexp(sizes)[1]
+    return np.where(sizes > 0, np.ldexp(1.0, -np.clip(exponents, -1000, 1000)), 1.0)
