@@ -12,7 +12,7 @@ import pytest
 import partsketch as ps
 from partsketch import InputError, theory
 from partsketch.report.sketch_table import information_bound
-from partsketch.sketches.orthogonal import orthogonal_rows
+from partsketch.sketches.orthogonal import OrthogonalSketch, orthogonal_rows
 from tests.sketches.drawing import FloatArray
 
 ROWS, WIDTH = 40, 4
@@ -128,6 +128,27 @@ def test_private_sketches(tmp_path: Path) -> None:
         ps.sketch(table, "y", ["a", "b", "c"], site="n", **{**options, "sketch_size": 600})
     with pytest.raises(InputError, match="takes no seed"):
         ps.sketch(table, "y", ["a", "b", "c"], site="n", random_state=1, **options)
+
+
+def test_sketches_of_the_whole_share_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are added up once for all of them, and each has numbers of its own."""
+    made = []
+    accumulator = OrthogonalSketch.accumulator
+
+    def counted(self: OrthogonalSketch, *arguments: Any) -> Any:
+        made.append(1)
+        return accumulator(self, *arguments)
+
+    monkeypatch.setattr(OrthogonalSketch, "accumulator", counted)
+    columns = frame()
+    X, y = np.column_stack([columns[name] for name in "abc"]), columns["y"]
+    model = ps.SketchedRegression("whole", n_partitions=5, sketch="orthogonal", sketch_size=30, random_state=1).fit(
+        X, y
+    )
+    assert len(made) == 1
+    assert len(model.summaries_) == 5
+    assert len({summary.matrix.tobytes() for summary in model.summaries_}) == 5
+    assert [summary.parts[0].stream for summary in model.summaries_] == list(range(5))
 
 
 def test_certificate_of_one_sketch_is_exact_in_the_mean() -> None:

@@ -111,7 +111,8 @@ class OrthogonalSketch(TriangularSketch):
     kind = "orthogonal"
     is_random = True
     law = ORTHOGONAL
-    cost = SketchCost(lambda m, q, p: q * (q + 1))
+    cost = SketchCost(lambda m, q, p: q * (q + 1), as_exact=True)
+    shares_pass = True
     can_be_private = True
     is_summable = False
 
