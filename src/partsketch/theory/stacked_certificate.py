@@ -111,9 +111,9 @@ def _law(fit: StackedFit, prices: FloatArray) -> _Law:
         return _Law(float(fit.pooled.rank), 0.0, 0.0, math.inf, math.inf, 0.0)
     unlike = turn.T @ fit.gaps.sum(axis=0) @ turn if weighted else unlike_covariance(fit)
     spread = np.tensordot(noise, grams, axes=1)
-    squares = float(noise @ _pairs_of_rows(grams, fit.sizes) @ noise) + float(np.sum(unlike * (2 * spread + unlike)))
+    squares = float(noise @ pairs_of_rows(grams, fit.sizes) @ noise) + float(np.sum(unlike * (2 * spread + unlike)))
     above = min((total + float(np.trace(unlike))) ** 2 / squares, float(fit.pooled.rank))
-    of_gram = _pairs_of_rows(fit.grams, fit.sizes) @ noise / fit.weights / total
+    of_gram = pairs_of_rows(fit.grams, fit.sizes) @ noise / fit.weights / total
     parts = noise * lengths + np.einsum("iab,ba->i", fit.gaps, fit.metric)
     total = float(parts.sum())
     in_gram = 1 + 1 / float(np.sum(of_gram**2 / freedom))
@@ -124,7 +124,7 @@ def _law(fit: StackedFit, prices: FloatArray) -> _Law:
     return _Law(above, mean, variance - 2 * shared, in_gram, in_noise, shared)
 
 
-def _pairs_of_rows(grams: FloatArray, sizes: FloatArray) -> FloatArray:
+def pairs_of_rows(grams: FloatArray, sizes: FloatArray) -> FloatArray:
     """`tr(G_i G_j)` in the coordinates of the fit: a sketched Gram matrix has a larger square than that of its rows."""
     pairs: FloatArray = np.einsum("iab,jba->ij", grams, grams)
     shares = np.trace(grams, axis1=1, axis2=2)
