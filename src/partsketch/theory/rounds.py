@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solveh_banded
 
 from partsketch.common.errors import InputError
 from partsketch.theory.arguments import FloatArray, require_count
@@ -88,61 +87,64 @@ def round_law(columns: int, sketch_rows: float, rounds: int, draws: int = _DRAWS
     require_count("rounds", rounds)
     if not sketch_rows > columns:
         raise InputError(f"{sketch_rows:g} sketch rows do not exceed {columns} columns: use more.")
-    rng = np.random.default_rng((columns, round(1000 * sketch_rows), 7))
+    runs = _Runs(columns, sketch_rows, draws)
     # After as many rounds as there are columns nothing but rounding is left.
-    rounds = min(rounds, columns)
-    states = [_Draw.of(columns, sketch_rows, rng) for _ in range(draws)]
-    for number in range(rounds):
-        for state in states:
-            state.look()
-        step = float(np.median([state.best_step for state in states]))
-        if number < rounds - 1:
-            for state in states:
-                state.move()
-    return RoundLaw(step, np.array([state.left_after(step) for state in states]))
+    for _ in range(min(rounds, columns) - 1):
+        runs.look()
+        runs.move(runs.best_steps)
+    runs.look()
+    step = float(np.median(runs.best_steps))
+    return RoundLaw(step, runs.left_after(step))
 
 
-@dataclass(eq=False)
-class _Draw:
-    """Conjugate gradients on one tridiagonal A, with G the identity."""
+class _Runs:
+    """Conjugate gradients on many tridiagonal A at once, with G the identity; arrays have one column per draw."""
 
-    banded: FloatArray
-    error: FloatArray
-    direction: FloatArray
-    seen: float = 0.0
-
-    @classmethod
-    def of(cls, columns: int, sketch_rows: float, rng: np.random.Generator) -> _Draw:
-        above = np.sqrt(rng.chisquare(columns - np.arange(columns)))
-        below = np.sqrt(rng.chisquare(sketch_rows - 1 - np.arange(columns)))
-        banded = np.zeros((2, columns))
-        banded[1] = (above**2 + below**2) / sketch_rows
-        banded[0, 1:] = below[:-1] * above[1:] / sketch_rows
-        first = np.zeros(columns)
+    def __init__(self, columns: int, sketch_rows: float, draws: int) -> None:
+        rng = np.random.default_rng((columns, round(1000 * sketch_rows), 7))
+        counts = np.arange(columns)[:, None] * np.ones(draws)
+        above, below = np.sqrt(rng.chisquare(columns - counts)), np.sqrt(rng.chisquare(sketch_rows - 1 - counts))
+        self._diagonal = (above**2 + below**2) / sketch_rows
+        self._beside = below[:-1] * above[1:] / sketch_rows
+        # A = L D Lᵀ, once for all solves.
+        self._lower = np.empty_like(self._beside)
+        for place in range(columns - 1):
+            self._lower[place] = self._beside[place] / self._diagonal[place]
+            self._diagonal[place + 1] -= self._lower[place] * self._beside[place]
+        first = np.zeros((columns, draws))
         first[0] = 1.0
-        start = solveh_banded(banded, first)
-        return cls(banded, start / np.linalg.norm(start), np.zeros(columns))
+        self._error = self._solve(first)
+        self._direction = np.zeros_like(first)
+        self._seen = np.zeros(draws)
+
+    def _solve(self, sides: FloatArray) -> FloatArray:
+        found = sides.copy()
+        for place, factor in enumerate(self._lower):
+            found[place + 1] -= factor * found[place]
+        found /= self._diagonal
+        for place in range(len(self._lower) - 1, -1, -1):
+            found[place] -= self._lower[place] * found[place + 1]
+        return found
 
     def look(self) -> None:
         """Find the next direction: the preconditioned gradient, conjugate to the one before."""
-        turned = np.asarray(solveh_banded(self.banded, self.error))
-        before = self.seen
-        self.seen = float(self.error @ turned)
-        self.direction = turned + (self.seen / before * self.direction if before > 0 else 0.0)
+        turned, before = self._solve(self._error), self._seen
+        self._seen = np.sum(self._error * turned, axis=0)
+        grown = np.divide(self._seen, before, out=np.zeros_like(before), where=before > 0)
+        self._direction = turned + grown * self._direction
 
     @property
-    def best_step(self) -> float:
-        """The length of the step that leaves least."""
-        return float(self.error @ self.direction) / float(self.direction @ self.direction)
+    def best_steps(self) -> FloatArray:
+        """The lengths of the steps that leave least."""
+        return np.asarray(np.sum(self._error * self._direction, axis=0) / np.sum(self._direction**2, axis=0))
 
-    def move(self) -> None:
-        """Take the best step."""
-        self.error = self.error - self.best_step * self.direction
+    def move(self, steps: FloatArray) -> None:
+        """Take steps of these lengths."""
+        self._error = self._error - steps * self._direction
 
-    def left_after(self, step: float) -> float:
-        """Return the excess loss after a step of this length, divided by what is seen before it."""
-        left = self.error - step * self.direction
-        return float(left @ left) / self.seen
+    def left_after(self, step: float) -> FloatArray:
+        """Return the excess losses after a step of this length, divided by what is seen before it."""
+        return np.asarray(np.sum((self._error - step * self._direction) ** 2, axis=0) / self._seen)
 
 
 def effective_sketch_rows(fit: StackedFit) -> float:
