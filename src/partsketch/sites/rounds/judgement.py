@@ -12,11 +12,11 @@ from partsketch.fitting.fit import Fit
 from partsketch.model.around_exact import MOST_COLUMNS_WITH_COVARIANCE, AroundExact, raw_covariance
 from partsketch.model.certificate import Certificate
 from partsketch.model.checks import checked_certificate
-from partsketch.model.combine import Regression
 from partsketch.model.coordinates import Coordinates, standardise
 from partsketch.model.inference import Inference
 from partsketch.model.model import Model
 from partsketch.model.moments import FitMoments
+from partsketch.model.regression import Regression
 from partsketch.sites.rounds.steps import ROUNDING, Advance
 from partsketch.sketches.base import law_of_kind
 from partsketch.summaries.summary import Summary

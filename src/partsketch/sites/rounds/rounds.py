@@ -221,7 +221,8 @@ def _stacked(
             raise InputError(f"{name} is exact: exact files need no rounds, combine them (partsketch combine).")
         if law_of_kind(summary.kind).keeps_rows:
             raise InputError(f"{name} is a sample of rows, which may miss a direction: make a sketch of another kind.")
-    fit = combine_files(named, target, features, "stack", ones)
+    # Gram matrices add up to that of all rows only without weights.
+    fit = combine_files(named, target, features, "stack", ones, weighting="rows")
     if fit.model.record.rank < len(fit.model.column_names):
         raise InputError(
             f"Columns are dependent ({', '.join(column for column, _ in fit.model.record.aliased)}): leave them out of "
