@@ -79,8 +79,9 @@ def partition_draw(design: str, method: str, size: int) -> Draw:
         answer = np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=None)[0]
         sketches = [rng.normal(size=(size, len(table))) / np.sqrt(size) @ table for table in tables]
         counts = [len(table) for table in tables]
-        if method == "stack":
-            fit = stacked_fit([read_sketch(sketch) for sketch in sketches], counts)
+        if method != "partition":
+            weights = None if method == "stack" else size / np.array(counts)
+            fit = stacked_fit([read_sketch(sketch) for sketch in sketches], counts, weights=weights)
             return fit.pooled.solution, stacked_covariance_around_exact(fit), answer
         moments = sketch_moments(sketches, counts)
         return moments.coefficients.mean(axis=0), partition_covariance_around_exact(moments), answer
@@ -133,6 +134,7 @@ CASES = {
     "stack, sizes": (partition_draw("sizes", "stack", 10), 0.05),
     "stack, noise": (partition_draw("noise", "stack", 10), 0.05),
     "stack, coefficients": (partition_draw("coefficients", "stack", 10), 0.03),
+    "weighted stack, sizes": (partition_draw("sizes", "weighted", 10), 0.04),
     "partition, alike": (partition_draw("alike", "partition", 10), 0.03),
     "partition, scales": (partition_draw("scales", "partition", 10), 0.03),
     "row samples": (sampled_draw(1, 150), 0.03),
