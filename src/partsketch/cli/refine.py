@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 _PATH = click.Path(path_type=Path)
 
 
-@click.group("refine", epilog="Start with: partsketch refine begin north.psk south.psk --output rounds")
+@click.group("refine", epilog="Example: partsketch refine begin north.psk south.psk --output rounds")
 def command() -> None:
-    """Go from sketches to exact least squares in rounds: sites answer questions, no rows leave them."""
+    """Go from sketches to exact least squares in rounds: sites answer questions, no rows leave them.
+
+    Each command has an example of its own, and prints JSON with --json.
+    """
 
 
 @command.command("begin", epilog="Example: partsketch refine begin north.psk south.psk --target fare --output rounds")
