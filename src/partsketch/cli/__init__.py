@@ -17,6 +17,7 @@ COMMANDS = {
     "predict": "partsketch.cli.predict",
     "sketch": "partsketch.cli.sketch",
     "combine": "partsketch.cli.combine",
+    "refine": "partsketch.cli.refine",
     "report": "partsketch.cli.report",
     "plan": "partsketch.cli.plan",
     "diagnose": "partsketch.cli.diagnose",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from partsketch.cli.options import column_names, keyword_option
+from partsketch.cli.options import column_names, intervals_option, keyword_option
 from partsketch.common.errors import InputError
 
 
@@ -30,6 +30,7 @@ from partsketch.common.errors import InputError
 @keyword_option("alpha")
 @click.option("--model", "model_path", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
 @click.option("--summary", "with_summary", is_flag=True, help="Print standard errors, tests and intervals too.")
+@intervals_option
 @click.option("--inspect", is_flag=True, help="Only show what the files hold.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -43,6 +44,7 @@ def command(
     alpha: float,
     model_path: Path | None,
     with_summary: bool,
+    intervals_of: str,
     inspect: bool,
     as_json: bool,
 ) -> None:
@@ -71,6 +73,8 @@ def command(
     if as_json:
         described = [describe_sketch(*entry) for entry in named]
         values = {"model": fit.model.to_dict(), "files": described, "seconds": seconds}
+        if with_summary:
+            values["summary"] = fit.model.summary(of=intervals_of).to_dict()
         click.echo(json.dumps(values, ensure_ascii=False))
     else:
-        print_fit(fit, seconds, None, model_path, with_summary)
+        print_fit(fit, seconds, None, model_path, intervals_of if with_summary else None)
