@@ -1,6 +1,6 @@
 from . import theory
 from ._version import __version__
-from .api import combine, fit, sketch
+from .api import answer, combine, fit, refine, sketch
 from .common.errors import InputError, PartsketchError, PartsketchWarning
 from .engines.local import LocalEngine
 from .estimator import SketchedRegression
@@ -13,9 +13,13 @@ from .planner.diagnosis.api import diagnose
 from .planner.diagnosis.results import Diagnosis
 from .planner.plan import Plan
 from .report.page import write_report
+from .sites.rounds.answer import Answer
+from .sites.rounds.question import Question
+from .sites.rounds.rounds import Rounds
 from .summaries.summary import Summary
 
 __all__ = [
+    "Answer",
     "Certificate",
     "Diagnosis",
     "InputError",
@@ -25,14 +29,18 @@ __all__ = [
     "PartsketchError",
     "PartsketchWarning",
     "Plan",
+    "Question",
+    "Rounds",
     "SketchedRegression",
     "Summary",
     "__version__",
+    "answer",
     "combine",
     "diagnose",
     "fit",
     "load",
     "plan",
+    "refine",
     "sketch",
     "theory",
     "write_report",

@@ -255,8 +255,8 @@ default="gaussian"
         predictions = np.concatenate(parts)
         return predictions[:, 0] if self.coef_.ndim == 1 else predictions
 
-    def conf_int(self, level: float = 0.95, kind: str = "model") -> NDArray[np.float64]:
-        """Return confidence intervals for the true coefficients, the intercept first.
+    def conf_int(self, level: float = 0.95, kind: str = "model", of: str = "truth") -> NDArray[np.float64]:
+        """Return confidence intervals for the coefficients, the intercept first.
 
         Parameters
         ----------
@@ -264,6 +264,8 @@ default="gaussian"
             Nominal coverage.
         kind : {"model", "spread"}, default="model"
             "model" assumes independent noise of one variance; "spread" uses the spread of the partitions' fits.
+        of : {"truth", "exact"}, default="truth"
+            For the true coefficients, or for those of exact least squares on the same rows.
 
         Returns
         -------
@@ -271,9 +273,9 @@ default="gaussian"
             Lower and upper ends; columns are the intercept, if there is one, and the features.
         """
         check_is_fitted(self)
-        return self.model_.conf_int(level, kind)
+        return self.model_.conf_int(level, kind, of)
 
-    def summary(self, level: float = 0.95, kind: str = "model") -> FitSummary:
+    def summary(self, level: float = 0.95, kind: str = "model", of: str = "truth") -> FitSummary:
         """Return the fit as a table: coefficients, standard errors, t and p values, intervals, certificate.
 
         Parameters
@@ -282,6 +284,8 @@ default="gaussian"
             Confidence level of the intervals.
         kind : {"model", "spread"}, default="model"
             As in `conf_int`.
+        of : {"truth", "exact"}, default="truth"
+            As in `conf_int`.
 
         Returns
         -------
@@ -289,7 +293,7 @@ default="gaussian"
             Prints as text; `to_dict` and `to_frame` give the numbers.
         """
         check_is_fitted(self)
-        return self.model_.summary(level, kind)
+        return self.model_.summary(level, kind, of)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

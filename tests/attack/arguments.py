@@ -40,7 +40,10 @@ def _options(name: str) -> list[click.Option]:
     """Return the options of a command that may be attacked."""
     from partsketch.cli import commands
 
-    found = commands.get_command(click.Context(commands), name)
+    words = COMMANDS[name]
+    found = commands.get_command(click.Context(commands), words[0])
+    if isinstance(found, click.Group):
+        found = found.commands[words[1]]
     assert found is not None
     options = [parameter for parameter in found.params if isinstance(parameter, click.Option)]
     # Without --json the explorer serves; measuring the machine again takes seconds.
@@ -65,7 +68,7 @@ def cases(seed: int) -> Iterator[Case]:
     draw = random.Random(seed)
     while True:
         name = draw.choice(list(COMMANDS))
-        options = _options(COMMANDS[name][0])
+        options = _options(name)
         extra = [word for _ in range(draw.choice((1, 1, 2, 4))) for word in _value(draw.choice(options), draw)]
         if draw.random() < 0.1:
             extra.append(draw.choice(TEXTS))

@@ -29,6 +29,7 @@ COMMANDS: dict[str, list[str]] = {
     "sketch parts": ["sketch", "{data}", "-o", "{out}-{{partition}}.psk", "-k", "2", "--sketch", "triangular"],
     "combine": ["combine", "{north}", "{south}", "-t", "{target}", "--model", "{out}.json", "--summary"],
     "inspect": ["combine", "{north}", "{south}", "--inspect"],
+    "refine": ["refine", "begin", "{north}", "{south}", "-t", "{target}", "-o", "{out}-rounds"],
     "report": ["report", "{model}", "-o", "{out}.html", "--data", "{data}"],
     "plan": ["plan", "{data}", "-t", "{target}"],
     "plan sizes": ["plan", "--rows", "1e5", "--columns", "7", "-k", "4"],
@@ -116,7 +117,8 @@ def command(name: str, places: dict[str, str]) -> list[str]:
 
 def outputs_of(folder: Path) -> list[Path]:
     """Return what commands may write in a folder."""
-    kept = [folder / "out-kept", *(folder / "out-kept").rglob("*")]
+    folders = (folder / "out-kept", folder / "out-rounds")
+    kept = [path for place in folders for path in (place, *place.rglob("*"))]
     parts = [folder / f"out-{number}.psk" for number in range(4)]
     return [*(folder / f"out.{ending}" for ending in ("json", "html", "parquet", "csv", "psk")), *parts, *kept]
 

@@ -21,6 +21,7 @@ MIDDLE = {
     "predict": "partsketch.model.model.Model.predict_blocks",
     "sketch": "partsketch.sites.sketch.gather",
     "combine": "partsketch.sites.combine.combine_summaries",
+    "refine": "partsketch.sites.rounds.rounds.Rounds.begin",
     "report": "partsketch.report.page.writer.coefficient_table",
     "plan": "partsketch.planner.candidates.make_candidates",
     "diagnose": "partsketch.planner.diagnosis.api.standardise",

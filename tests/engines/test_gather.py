@@ -131,10 +131,10 @@ def test_pieces_of_rare_partitions_do_not_pile_up() -> None:
         collected.add(TaskOutcome((number,), TaskResult(pieces, 0, SEGMENT_ROWS)))
         most = max(most, len(collected.fold.pieces()))
     assert most <= 20
-    whole = collected.fold.result(0)
+    whole = collected.fold.take(0)
     assert whole is not None
     assert whole.row_count == 200
-    assert collected.fold.result(1) is None
+    assert collected.fold.take(1) is None
 
 
 def failing(number: int) -> TaskOutcome:

@@ -86,16 +86,17 @@ def test_a_generator_moves_on_and_none_is_fresh_but_recorded() -> None:
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("method", ["partition", "stack", "whole"])
 def test_sketch_sizes_without_mean_are_refused_and_without_variance_warned_of(method: str, intercept: bool) -> None:
-    """d counts the intercept: m ≤ d + 1 has no mean, m ≤ d + 3 no variance."""
+    """d counts the intercept: m ≤ d + 1 has no mean, m ≤ d + 3 no variance; of stacked sketches all rows count."""
     X, y = data(columns=4)
     d = 4 + intercept
+    asked: dict[str, Any] = {"n_partitions": 1 if method == "stack" else 8, "fit_intercept": intercept}
     for size in (1, d, d + 1):
         with pytest.raises(InputError, match=rf"sketch_size={size} is too small.*at least {d + 2}\b.*{d + 4}\b"):
-            SketchedRegression(method, sketch_size=size, fit_intercept=intercept).fit(X, y)
+            SketchedRegression(method, sketch_size=size, **asked).fit(X, y)
     for size in (d + 2, d + 3):
         with pytest.warns(PartsketchWarning, match=rf"infinite variance.*at least {d + 4}\b"):
-            SketchedRegression(method, sketch_size=size, fit_intercept=intercept).fit(X, y)
-    model = SketchedRegression(method, sketch_size=d + 4, fit_intercept=intercept).fit(X, y)
+            SketchedRegression(method, sketch_size=size, **asked).fit(X, y)
+    model = SketchedRegression(method, sketch_size=d + 4, **asked).fit(X, y)
     assert model.sketch_size_ == d + 4
 
 
@@ -135,6 +136,7 @@ OTHER_VALUES: dict[str, tuple[Any, dict[str, Any]]] = {
     "sparsity": (3, {"sketch": "sparse_sign"}),
     "fit_intercept": (False, {}),
     "averaging": ("inverse_variance", {"method": "average"}),
+    "weighting": ("rows", {"method": "stack"}),
     "alpha": (2.5, {}),
     "on_partition_error": ("drop", {"method": "average"}),
     "deadline": (7.0, {"method": "average"}),

@@ -42,7 +42,7 @@ def estimator(frame: pd.DataFrame, target: Any = "y", **options: Any) -> ps.Sket
 
 
 def moments_of(model: ps.SketchedRegression, target: str = "y") -> theory.SketchMoments:
-    columns = ["(intercept)", *FEATURES, target]
+    columns = ("(intercept)", *FEATURES, target)
     matrices = [summary.select(columns) for summary in model.summaries_]
     return theory.sketch_moments(matrices, [summary.row_count for summary in model.summaries_], free_columns=1)
 
@@ -64,7 +64,10 @@ def test_information_is_the_fit_to_weighted_sketches() -> None:
     np.testing.assert_allclose(np.r_[plain.intercept_, plain.coef_], expected, rtol=1e-9)
     assert plain.model_.record.reasons["weighting"] == "rows: as asked"
     assert plain.certificate_.relative_excess_loss > 2 * model.certificate_.relative_excess_loss
-    assert np.all(model.model_.inferences[0].standard_errors < plain.model_.inferences[0].standard_errors)
+    errors, larger = (one.model_.inferences[0].standard_errors for one in (model, plain))
+    assert errors is not None
+    assert larger is not None
+    assert np.all(errors < larger)
 
 
 def test_unlike_coefficients_are_mixed_with_the_average() -> None:

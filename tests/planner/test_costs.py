@@ -46,6 +46,15 @@ def test_a_sketch_that_is_not_dense_is_timed_as_a_whole() -> None:
     assert np.isfinite(costs.seconds(work(sketch="gaussian"), machine))
 
 
+def test_an_orthogonal_sketch_costs_an_exact_pass() -> None:
+    """For any number of sketches of the whole, and without having been timed."""
+    machine = replace(MACHINE, sketched_number={}, sketch_unit={})
+    rows = {"rows": 10_000_000, "sketch_size": 200}
+    exact = costs.seconds(work("exact", rows=10_000_000), machine)
+    for method in ("whole", "stack", "partition"):
+        assert costs.seconds(work(method, sketch="orthogonal", **rows), machine) == pytest.approx(exact, rel=0.05)
+
+
 @pytest.mark.parametrize("method", list(METHODS))
 @given(
     rows=st.integers(1_000, 10**8),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import partsketch as ps
 from partsketch import InputError, theory
 from partsketch.report.sketch_table import information_bound
-from partsketch.sketches.orthogonal import orthogonal_rows
+from partsketch.sketches.orthogonal import OrthogonalSketch, orthogonal_rows
 from tests.sketches.drawing import FloatArray
 
 ROWS, WIDTH = 40, 4
@@ -39,17 +40,18 @@ def test_moments_are_those_of_explicit_rotations(size: int) -> None:
     Of 38 rows of 40 the Gram matrix is nearly that of all: a Gaussian sketch has 20 times the variance.
     """
     A, rng, draws = data(), np.random.default_rng(1), 3000
-    factor = np.linalg.qr(A, mode="r")
+    factor = np.asarray(np.linalg.qr(A, mode="r"))
     ours = np.stack([orthogonal_rows(factor, size, ROWS, seed) for seed in range(draws)])
     theirs = explicit(A, size, draws, rng)
-    for statistic in (
+    statistics: tuple[Callable[[FloatArray], FloatArray], ...] = (
         lambda Z: Z,
         lambda Z: Z**2,
         lambda Z: Z**4,
         lambda Z: np.swapaxes(Z, 1, 2) @ Z,
         lambda Z: (np.swapaxes(Z, 1, 2) @ Z) ** 2,
         lambda Z: Z[:, :1] * Z[:, 1:],
-    ):
+    )
+    for statistic in statistics:
         mine, others = statistic(ours), statistic(theirs)
         error = np.sqrt((mine.var(axis=0) + others.var(axis=0)) / draws)
         assert np.all(np.abs(mine.mean(axis=0) - others.mean(axis=0)) < 5 * error + 1e-12)
@@ -66,7 +68,7 @@ def test_rows_of_h_are_orthonormal() -> None:
 @pytest.mark.parametrize("size", [ROWS, ROWS + 9])
 def test_all_rows_lose_nothing(size: int) -> None:
     A = data()
-    Z = orthogonal_rows(np.linalg.qr(A, mode="r"), size, ROWS, seed=4)
+    Z = orthogonal_rows(np.asarray(np.linalg.qr(A, mode="r")), size, ROWS, seed=4)
     assert Z.shape == (size, WIDTH)
     np.testing.assert_allclose(Z.T @ Z, A.T @ A, rtol=1e-12)
 
@@ -75,7 +77,7 @@ def test_all_rows_lose_nothing(size: int) -> None:
 def test_fewer_rows_than_columns(size: int) -> None:
     """Three rows of four columns: the factor has more rows than the data; the sketch lies in their span."""
     A = data(3)
-    factor = np.vstack([np.linalg.qr(A, mode="r"), np.zeros((1, WIDTH))])
+    factor = np.vstack([np.asarray(np.linalg.qr(A, mode="r")), np.zeros((1, WIDTH))])
     Z = orthogonal_rows(factor, size, 3, seed=5)
     assert Z.shape == (size, WIDTH)
     outside = Z - Z @ np.linalg.pinv(A) @ A
@@ -128,6 +130,27 @@ def test_private_sketches(tmp_path: Path) -> None:
         ps.sketch(table, "y", ["a", "b", "c"], site="n", **{**options, "sketch_size": 600})
     with pytest.raises(InputError, match="takes no seed"):
         ps.sketch(table, "y", ["a", "b", "c"], site="n", random_state=1, **options)
+
+
+def test_sketches_of_the_whole_share_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are added up once for all of them, and each has numbers of its own."""
+    made = []
+    accumulator = OrthogonalSketch.accumulator
+
+    def counted(self: OrthogonalSketch, *arguments: Any) -> Any:
+        made.append(1)
+        return accumulator(self, *arguments)
+
+    monkeypatch.setattr(OrthogonalSketch, "accumulator", counted)
+    columns = frame()
+    X, y = np.column_stack([columns[name] for name in "abc"]), columns["y"]
+    model = ps.SketchedRegression("whole", n_partitions=5, sketch="orthogonal", sketch_size=30, random_state=1).fit(
+        X, y
+    )
+    assert len(made) == 1
+    assert len(model.summaries_) == 5
+    assert len({summary.matrix.tobytes() for summary in model.summaries_}) == 5
+    assert [summary.parts[0].stream for summary in model.summaries_] == list(range(5))
 
 
 def test_certificate_of_one_sketch_is_exact_in_the_mean() -> None:

@@ -19,6 +19,7 @@ COMMANDS = {
     "predict": "partsketch.cli.predict",
     "sketch": "partsketch.cli.sketch",
     "combine": "partsketch.cli.combine",
+    "refine": "partsketch.cli.refine",
     "report": "partsketch.cli.report",
     "plan": "partsketch.cli.plan",
     "diagnose": "partsketch.cli.diagnose",
@@ -38,9 +39,16 @@ class _LazyCommands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(COMMANDS[cmd_name]).command
-        if not any(parameter.name == "debug" for parameter in command.params):
-            command.params.append(_debug_option())
+        _add_debug(command)
         return command
+
+
+def _add_debug(command: click.Command) -> None:
+    """Give a command, and the commands in it, the option that shows tracebacks."""
+    if not any(parameter.name == "debug" for parameter in command.params):
+        command.params.append(_debug_option())
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _add_debug(inner)
 
 
 def _debug_option() -> click.Option:

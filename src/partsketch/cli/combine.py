@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from partsketch.cli.options import column_names, keyword_option
+from partsketch.cli.options import column_names, intervals_option, keyword_option
 from partsketch.cli.outputs import check_outputs
 from partsketch.cli.printing import print_json, warn
 
@@ -30,6 +30,7 @@ from partsketch.cli.printing import print_json, warn
 @keyword_option("alpha")
 @click.option("--model", "model_path", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
 @click.option("--summary", "with_summary", is_flag=True, help="Print standard errors, tests and intervals too.")
+@intervals_option
 @click.option("--inspect", is_flag=True, help="Only show what the files hold.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -43,6 +44,7 @@ def command(
     alpha: float,
     model_path: Path | None,
     with_summary: bool,
+    intervals_of: str,
     inspect: bool,
     as_json: bool,
 ) -> None:
@@ -70,6 +72,8 @@ def command(
     if as_json:
         described = [describe_sketch(*entry) for entry in named]
         values = {"model": fit.model.to_dict(), "files": described, "seconds": seconds}
+        if with_summary:
+            values["summary"] = fit.model.summary(of=intervals_of).to_dict()
         print_json(values)
     else:
-        print_fit(fit, seconds, None, model_path, with_summary)
+        print_fit(fit, seconds, None, model_path, intervals_of if with_summary else None)

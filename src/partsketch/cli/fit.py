@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from partsketch.cli.options import data_options, fit_options
+from partsketch.cli.options import data_options, fit_options, intervals_option
 from partsketch.cli.outputs import check_outputs
 from partsketch.cli.printing import print_json, warn
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     "--compare/--no-compare", default=True, show_default=True, help="Fit exact least squares too and show the loss."
 )
 @click.option("--summary", "with_summary", is_flag=True, help="Print standard errors, tests and intervals too.")
+@intervals_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     request: DataRequest,
@@ -44,6 +45,7 @@ def command(
     report_path: Path | None,
     compare: bool,
     with_summary: bool,
+    intervals_of: str,
     as_json: bool,
 ) -> None:
     """Fit a linear model to DATA: files, folders or globs of Parquet, CSV, Feather or .npy."""
@@ -74,9 +76,11 @@ def command(
         warn(sentence)
     if as_json:
         values = {"model": fit.model.to_dict(), "seconds": seconds, "comparison": comparison_values(fit, exact)}
+        if with_summary:
+            values["summary"] = fit.model.summary(of=intervals_of).to_dict()
         print_json(values)
     else:
-        print_fit(fit, seconds, exact, model_path, with_summary)
+        print_fit(fit, seconds, exact, model_path, intervals_of if with_summary else None)
 
 
 class _Timed(NamedTuple):

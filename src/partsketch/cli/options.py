@@ -93,6 +93,17 @@ _LIMITS = (
 _LIMIT_NAMES = ("max_excess", "max_bytes_per_partition", "rows_stay", "memory", "seconds")
 
 
+def intervals_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option that says what the intervals of the summary are for."""
+    return click.option(
+        "--intervals-of",
+        type=click.Choice(["truth", "exact"]),
+        default="truth",
+        show_default=True,
+        help="What --summary gives intervals for: the true coefficients, or those of exact least squares.",
+    )(command)
+
+
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the limits as options; the command takes them as one `limits`, None when no option was used."""
 

@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import secrets
+import shutil
 import socket
 import stat
 import time
@@ -140,7 +141,7 @@ def atomic_path(path: Path, inputs: Iterable[str | os.PathLike[str]] = ()) -> It
     """
     target = check_output(path, inputs)
     remove_abandoned(target.parent)
-    temporary = target.parent / f".partsketch-{_machine()}-{os.getpid()}-{secrets.token_hex(8)}.part"
+    temporary = target.parent / _temporary_name()
     _under_way.add(temporary.name)
     try:
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
@@ -161,6 +162,27 @@ def atomic_path(path: Path, inputs: Iterable[str | os.PathLike[str]] = ()) -> It
         _flush(target.parent)
 
 
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Give a temporary folder beside `path`, which must be new or empty; on success it becomes `path`."""
+    check_path(path)
+    target = Path(os.path.realpath(path))
+    temporary = target.parent / _temporary_name()
+    _under_way.add(temporary.name)
+    try:
+        remove_abandoned(target.parent)
+        temporary.mkdir()
+        yield temporary
+        os.replace(temporary, target)
+    except OSError as error:
+        raise InputError(f"Cannot write {shown(path)}: {reason_of(error)}.") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        _under_way.discard(temporary.name)
+    with contextlib.suppress(OSError):
+        _flush(target.parent)
+
+
 def write_atomically(path: Path, data: bytes, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
     """Write bytes to a file, whole or not at all; `inputs` as in `check_output`."""
     with atomic_path(path, inputs) as temporary:
@@ -176,11 +198,16 @@ def remove_abandoned(folder: Path) -> None:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             parts = _TEMPORARY.fullmatch(entry.name)
-            if parts is not None and entry.is_file(follow_symlinks=False) and entry.name not in _under_way:
-                here = parts[1] == _machine() and not _is_running(int(parts[2]))
-                if here or time.time() - entry.stat().st_mtime > _GIVEN_UP_SECONDS:
-                    with contextlib.suppress(OSError):
-                        os.unlink(entry.path)
+            if parts is None or entry.is_symlink() or entry.name in _under_way:
+                continue
+            here = parts[1] == _machine() and not _is_running(int(parts[2]))
+            if here or time.time() - entry.stat().st_mtime > _GIVEN_UP_SECONDS:
+                with contextlib.suppress(OSError):
+                    shutil.rmtree(entry.path) if entry.is_dir() else os.unlink(entry.path)
+
+
+def _temporary_name() -> str:
+    return f".partsketch-{_machine()}-{os.getpid()}-{secrets.token_hex(8)}.part"
 
 
 def _is_running(process: int) -> bool:

@@ -58,7 +58,9 @@ def summaries_of(
     bounds = request.partitioning.bounds
     sketch = get_sketch(request.specification.kind)
     start, stop = (0, rows_seen) if bounds is None else (bounds[partition], bounds[partition + 1])
-    for number, matrix in enumerate(whole.matrices):
+    # One matrix, or one for every sketch.
+    matrices = whole.matrices * (request.sketches_per_partition // request.accumulators_per_partition)
+    for number, matrix in enumerate(matrices):
         stream = partition * request.sketches_per_partition + number
         sketch_rows, low = sketch.concluded_rows(request.specification, matrix, whole.row_count, stream)
         if whole.centre is not None:

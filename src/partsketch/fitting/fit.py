@@ -53,19 +53,22 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
     method = METHODS[options.method]
     features = estimated_columns(source, options)
     unreadable = source.unreadable
-    source, partitioning, left_out = _partition(source, options)
+    source, partitioning, left_out = _partition(source, options, len(features))
     _check_count(partitioning.count, len(unreadable), options)
     reasons = {"method": f"method={options.method!r} was asked for: {method.description}"}
     specification = SketchSpecification("triangular")
     warnings: list[str] = []
     if method.sketched:
         smallest = _smallest_partition(partitioning, source)
+        stacked = partitioning.count if options.method == "stack" else 1
         size, reasons["sketch_size"] = choose_sketch_size(
-            options.sketch_size, len(features), smallest, options.alpha > 0, options.sketch
+            options.sketch_size, len(features), smallest, options.alpha > 0, options.sketch, stacked
         )
+        if size <= len(features) + 1:
+            reasons["sketch_size"] += f"; all {stacked} together have {stacked * size} rows for {len(features)} columns"
         specification = SketchSpecification(options.sketch, size, options.seed, options.sparsity)
         warnings += get_sketch(options.sketch).size_warnings(size, len(features))
-        if partitioning.bounds is not None and _checks_sizes(options):
+        if partitioning.bounds is not None and _checks_sizes(options, len(features)):
             sizes = [int(size) for size in np.diff(partitioning.bounds)]
             check_partition_sizes(sizes, partitioning.names, len(features), options.partition_by, sum(sizes) + left_out)
     else:
@@ -162,7 +165,7 @@ def finish_fit(
     return Fit(model, gathered.summaries, restored(combination, regression), gathered)
 
 
-def _partition(source: Source, options: FitOptions) -> tuple[Source, Partitioning, int]:
+def _partition(source: Source, options: FitOptions, columns: int) -> tuple[Source, Partitioning, int]:
     """Return the source, counted if need be, the partitioning, and how many rows it leaves out."""
     method = METHODS[options.method]
     needs_count = options.remainder == "drop" or (method.by_partition and options.partition_by in ("order", "file"))
@@ -176,7 +179,7 @@ def _partition(source: Source, options: FitOptions) -> tuple[Source, Partitionin
     left_out = 0
     if options.remainder == "drop":
         assert rows is not None
-        if options.n_partitions > rows and not _checks_sizes(options):
+        if options.n_partitions > rows and not _checks_sizes(options, columns):
             raise InputError(
                 f"n_partitions={options.n_partitions} with remainder='drop' would leave out all {rows} rows: give at "
                 f"most {rows}."
@@ -188,7 +191,7 @@ def _partition(source: Source, options: FitOptions) -> tuple[Source, Partitionin
         options.partition_by == "order"
         and rows is not None
         and options.n_partitions > rows
-        and not _checks_sizes(options)
+        and not _checks_sizes(options, columns)
     ):
         raise InputError(
             f"n_partitions={options.n_partitions} is larger than the number of rows, {rows}: give at most {rows}."
@@ -241,9 +244,14 @@ def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:
         raise InputError(f"There are no rows to fit: {why}.")
     if sum(gathered.weight_sums) <= 0:
         raise InputError("All sample weights are zero: at least one must be positive.")
-    if _checks_sizes(options):
+    if _checks_sizes(options, columns):
         sizes = list(gathered.row_counts)
         check_partition_sizes(sizes, gathered.names, columns, options.partition_by, sum(sizes))
+    elif METHODS[options.method].sketched and options.alpha == 0 and sum(gathered.row_counts) < columns + 2:
+        raise InputError(
+            f"Too few rows: {columns} columns to estimate need at least {columns + 2}, and there are "
+            f"{sum(gathered.row_counts)} in all; use method='exact'."
+        )
     for name, rows, weight in zip(gathered.names, gathered.row_counts, gathered.weight_sums, strict=True):
         if rows == 0:
             raise InputError(f"Partition {name!r} has no rows: use fewer partitions.")
@@ -251,7 +259,11 @@ def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:
             raise InputError(f"All sample weights of partition {name!r} are zero: leave its rows out.")
 
 
-def _checks_sizes(options: FitOptions) -> bool:
-    """Whether every partition must keep enough rows for a sketch; a ridge penalty makes do with fewer."""
+def _checks_sizes(options: FitOptions, columns: int) -> bool:
+    """Whether every partition must keep enough rows for a fit of its own.
+
+    A ridge penalty makes do with fewer, and so do stacked sketches that are smaller than a fit of their own needs.
+    """
     method = METHODS[options.method]
-    return method.sketched and method.by_partition and options.alpha == 0
+    short = method.combines_by == "stack" and options.sketch_size is not None and options.sketch_size <= columns + 1
+    return method.sketched and method.by_partition and options.alpha == 0 and not short

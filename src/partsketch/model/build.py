@@ -139,6 +139,7 @@ def _record(
 ) -> Record:
     """Return how the coefficients came about, with the warnings that this gives reason to."""
     size = summaries[0].matrix.shape[0] if METHODS[method].sketched else None
+    stacked = len(summaries) if method == "stack" else 1
     conditions = [solution.condition for solution in combination.solutions]
     rows = [summary.row_count for summary in summaries] or [circumstances.row_count]
     return Record(
@@ -155,7 +156,7 @@ def _record(
         aliased=_aliased_everywhere(combination),
         partitions=_partition_records(circumstances.names, rows, combination),
         reasons={**circumstances.reasons, **_weighting_reasons(method, regression, combination)},
-        warnings=tuple(_warnings(size, combination, regression, circumstances)),
+        warnings=tuple(_warnings(size, stacked, combination, regression, circumstances)),
         versions=_versions(),
         data=circumstances.data,
         partitions_left_out=circumstances.partitions_left_out,
@@ -173,11 +174,11 @@ def _weighting_reasons(method: str, regression: Regression, combination: Combina
 
 
 def _warnings(
-    size: int | None, combination: Combination, regression: Regression, circumstances: Circumstances
+    size: int | None, stacked: int, combination: Combination, regression: Regression, circumstances: Circumstances
 ) -> Iterator[str]:
     columns = len(regression.features)
     if size is not None and regression.penalty == 0:
-        yield from size_warnings(size, columns)
+        yield from size_warnings(size, columns, stacked)
     yield from alias_warnings(combination.solutions, columns)
     yield from circumstances.warnings
     if circumstances.rows_dropped:

@@ -41,12 +41,8 @@ def estimate_stack(summaries: Sequence[Summary], moments: FitMoments, choice: St
     counts = [summary.row_count for summary in summaries]
     if not law.keeps_rows:
         return certify_stacked(fit)
-    samples = row_samples(summaries, moments)
-    groups = [np.full(len(sample.rows), float(number)) for number, sample in enumerate(samples)]
-    rows, inclusions = (
-        np.concatenate([getattr(sample, name) for sample in samples]) for name in ("rows", "inclusions")
-    )
-    return certify_row_samples([RowSample(rows, inclusions, np.concatenate(groups), fit.pooled.rank)], sum(counts))
+    sample = stacked_sample(row_samples(summaries, moments), fit.pooled.rank)
+    return certify_row_samples([sample], sum(counts))
 
 
 def weighted_fit(summaries: Sequence[Summary], moments: FitMoments, choice: StackChoice) -> StackedFit:
@@ -91,6 +87,15 @@ def row_samples(summaries: Sequence[Summary], moments: FitMoments) -> list[RowSa
         RowSample(rows, _inclusions(summary), np.zeros(len(rows)), part.rank)
         for summary, rows, part in zip(summaries, moments.matrices, moments.sketches, strict=True)
     ]
+
+
+def stacked_sample(samples: Sequence[RowSample], rank: int) -> RowSample:
+    """Return samples of partitions as one, with the rank of all rows."""
+    groups = [np.full(len(sample.rows), float(number)) for number, sample in enumerate(samples)]
+    rows, inclusions = (
+        np.concatenate([getattr(sample, name) for sample in samples]) for name in ("rows", "inclusions")
+    )
+    return RowSample(rows, inclusions, np.concatenate(groups), rank)
 
 
 def _inclusions(summary: Summary) -> FloatArray:

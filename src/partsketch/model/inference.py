@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.solve import solve_least_squares
 from partsketch.common.units import p_value_phrase
+from partsketch.model.around_exact import (
+    MOST_COLUMNS_WITH_COVARIANCE,
+    AroundExact,
+    infer_around_exact,
+    raw_covariance,
+)
 from partsketch.model.certificate_estimates import weighted_fit
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
@@ -67,6 +73,10 @@ class Inference:
         Why standard errors are unavailable; empty when they are available.
     noise_variance_of, r_squared_of
         Which fit the noise variance and r_squared are of: "this fit", or "exact least squares" on all rows.
+    covariance
+        Of the coefficients around the true ones, for tests; None without standard errors or beyond 1000 columns.
+    around_exact
+        The same around the answer of exact least squares on all rows.
     """
 
     standard_errors: FloatArray | None
@@ -77,12 +87,15 @@ class Inference:
     r_squared: float | None
     is_estimated: bool
     reason: str
-    noise_variance_of: str = THIS_FIT
-    r_squared_of: str = THIS_FIT
+    noise_variance_of: str
+    r_squared_of: str
+    covariance: FloatArray | None
+    around_exact: AroundExact
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values as plain data; infinite degrees of freedom are the text "inf", which JSON can hold."""
         plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
+        plain["around_exact"] = self.around_exact.to_dict()
         return {name: "inf" if value == np.inf else value for name, value in plain.items()}
 
     def errors_of(self, kind: str) -> tuple[FloatArray, float]:
@@ -152,7 +165,20 @@ def infer(
         reason=reason,
         noise_variance_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
         r_squared_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
+        covariance=_kept_covariance(covariance, regression, number),
+        around_exact=infer_around_exact(
+            method, summaries, combination, regression, number, moments, certificate.heterogeneity
+        ),
     )
+
+
+def _kept_covariance(
+    covariance: CoefficientCovariance | None, regression: Regression, number: int
+) -> FloatArray | None:
+    if covariance is None or len(covariance.matrix) > MOST_COLUMNS_WITH_COVARIANCE:
+        return None
+    matrix = raw_covariance(covariance, regression, number)
+    return matrix if np.isfinite(matrix).all() else None
 
 
 def _restored_variance(noise: float | None, regression: Regression, number: int) -> float | None:

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.model import intervals
 from partsketch.model.certificate import Certificate
 from partsketch.model.inference import Inference
+from partsketch.model.intervals import SUBJECTS, TRUTH, RestrictionTest, ends, spread_of
 from partsketch.model.outlook import Outlook, Settled
 from partsketch.model.record import Record
 from partsketch.sources.base import Source
@@ -97,36 +99,27 @@ class Model:
         return np.vstack([self.intercept, self.coefficients])
 
     def inference_table(
-        self, number: int, level: float = 0.95, kind: str = "model"
+        self, number: int, level: float = 0.95, kind: str = "model", of: str = TRUTH
     ) -> tuple[FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None]:
         """Return standard errors, t values, p values, lower and upper ends for target `number`; None if unavailable."""
         try:
-            errors, freedom = self.inferences[number].errors_of(kind)
+            spread = spread_of(self, number, kind, of)
         except InputError:
-            if kind != "model":
+            if kind != "model" or of not in SUBJECTS:
                 raise
             return None, None, None, None, None
         from scipy.special import stdtr
 
-        centre = self.column_coefficients[:, number]
+        lower, upper = ends(spread, level)
+        if spread.freedom is None:
+            return spread.errors, None, None, lower, upper
         with np.errstate(divide="ignore", invalid="ignore"):
-            t_values = centre / errors
-        lower, upper = self._ends(centre, errors, freedom, level)
-        p_values: FloatArray = np.asarray(2 * stdtr(freedom, -np.abs(t_values)), dtype=np.float64)
-        return errors, t_values, p_values, lower, upper
+            t_values = spread.centre / spread.errors
+        p_values: FloatArray = np.asarray(2 * stdtr(spread.freedom, -np.abs(t_values)), dtype=np.float64)
+        return spread.errors, t_values, p_values, lower, upper
 
-    @staticmethod
-    def _ends(centre: FloatArray, errors: FloatArray, freedom: float, level: float) -> tuple[FloatArray, FloatArray]:
-        # The distributions of scipy.stats take longer to load than many a fit takes.
-        from scipy.special import stdtrit
-
-        if not 0 < level < 1:
-            raise InputError(f"level is {level}: give a number between 0 and 1, such as 0.95.")
-        reach = float(stdtrit(freedom, 0.5 + level / 2)) * errors
-        return centre - reach, centre + reach
-
-    def conf_int(self, level: float = 0.95, kind: str = "model") -> FloatArray:
-        """Return confidence intervals for the true coefficients.
+    def conf_int(self, level: float = 0.95, kind: str = "model", of: str = TRUTH) -> FloatArray:
+        """Return confidence intervals for the coefficients, true ones or those of exact least squares.
 
         Parameters
         ----------
@@ -135,6 +128,10 @@ class Model:
         kind
             "model" assumes independent noise of one variance; "spread" uses the spread of the partitions' fits around
             their average with t quantiles of k − 1 degrees of freedom, and no noise model.
+        of
+            "truth": intervals for the true coefficients. "exact": for the answer that exact least squares gives on the
+            same rows; for "whole" with Gaussian sketches they are exact for any data, without a noise model, and for
+            exact fits they have no width.
 
         Returns
         -------
@@ -142,17 +139,33 @@ class Model:
             Lower and upper ends in the order of `column_names`, shape (columns, 2); (targets, columns, 2) for several
             targets.
         """
-        intervals = []
-        for number, inference in enumerate(self.inferences):
-            errors, freedom = inference.errors_of(kind)
-            intervals.append(np.stack(self._ends(self.column_coefficients[:, number], errors, freedom, level), axis=1))
-        return intervals[0] if len(intervals) == 1 else np.stack(intervals)
+        return intervals.conf_int(self, level, kind, of)
 
-    def summary(self, level: float = 0.95, kind: str = "model") -> FitSummary:
+    def test(self, restrictions: str, *, of: str = TRUTH, target: str | None = None) -> RestrictionTest:
+        """Test linear restrictions on the coefficients by an F test.
+
+        Parameters
+        ----------
+        restrictions
+            Equations, separated by commas, such as "distance = 2, night = 0" or "a + 2*b = c". Names with blanks or
+            signs in them stand in backticks or quotes; the intercept is called (intercept).
+        of
+            As in `conf_int`: whether the restrictions are on the true coefficients, or on those of exact least squares.
+        target
+            Which target, where there are several.
+
+        Returns
+        -------
+        RestrictionTest
+            With `statistic`, `df` and `p_value`.
+        """
+        return intervals.tested(self, restrictions, of, target)
+
+    def summary(self, level: float = 0.95, kind: str = "model", of: str = TRUTH) -> FitSummary:
         """Return the fit as a table: coefficients, standard errors, t and p values, intervals, and the certificate."""
         from partsketch.model.summary_table import summarise_model
 
-        return summarise_model(self, level, kind)
+        return summarise_model(self, level, kind, of)
 
     @property
     def method(self) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from partsketch.common.plain_data import (
     FieldError,
 )
+from partsketch.model.around_exact import AroundExact
 from partsketch.model.certificate import Certificate
 from partsketch.model.inference import EXACT_FIT, THIS_FIT, Inference
 from partsketch.model.methods import METHODS
@@ -181,6 +182,38 @@ def check_inference(inference: Inference, field: str, columns: int) -> None:
         raise FieldError(f"'{field}.r_squared' is above 1")
     for name in ("noise_variance_of", "r_squared_of"):
         one_of((THIS_FIT, EXACT_FIT), getattr(inference, name), f"{field}.{name}")
+    _check_covariance(inference.covariance, inference.standard_errors, f"{field}.covariance")
+    _check_around_exact(inference.around_exact, f"{field}.around_exact", columns)
+
+
+def _check_around_exact(known: AroundExact, field: str, columns: int) -> None:
+    """Refuse intervals for exact least squares whose parts do not go together."""
+    for name in ("centre", "standard_errors"):
+        found = getattr(known, name)
+        if found is not None and found.shape != (columns,):
+            raise FieldError(f"'{field}.{name}' has the shape {_times(found.shape)}, not {columns}")
+    if known.standard_errors is not None and (known.standard_errors < 0).any():
+        raise FieldError(f"'{field}.standard_errors' has a number below zero")
+    if (known.standard_errors is None) != bool(known.reason):
+        raise FieldError(f"'{field}.reason' does not go with '{field}.standard_errors'")
+    wide = known.standard_errors is not None and bool(known.standard_errors.any())
+    if wide != (known.degrees_of_freedom is not None) or (known.degrees_of_freedom or 1.0) <= 0:
+        raise FieldError(f"'{field}.degrees_of_freedom' does not go with '{field}.standard_errors'")
+    _check_covariance(known.covariance, known.standard_errors, f"{field}.covariance")
+
+
+def _check_covariance(covariance: FloatArray | None, errors: FloatArray | None, field: str) -> None:
+    """Refuse a covariance that is not that of the standard errors."""
+    if covariance is None:
+        return
+    if errors is None or covariance.shape != (len(errors), len(errors)):
+        raise FieldError(f"'{field}' has another shape than the standard errors, or there are none")
+    squares = errors**2
+    room = _ROUNDING * np.sqrt(np.outer(squares, squares))
+    if (np.abs(covariance - covariance.T) > 2 * room).any() or (
+        np.abs(np.diagonal(covariance) - squares) > 1e-6 * squares
+    ).any():
+        raise FieldError(f"'{field}' is not that of the standard errors")
 
 
 def check_outlook(outlook: Outlook, targets: int) -> None:

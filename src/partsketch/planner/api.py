@@ -136,10 +136,11 @@ def plan_for(request: DataRequest, rows: int | None, columns: int | None, option
         raise InputError("Give either data, or rows and columns: not both.")
     else:
         survey, partitions, source = _looked_at(request, options)
-    if options.sketch_size is not None and options.sketch_size < survey.columns + 2:
+    if options.sketch_size is not None and options.sketch_size * (partitions or 1) < survey.columns + 2:
+        stacked = "" if partitions is None else f", or {-(-(survey.columns + 2) // partitions)} to be stacked"
         raise InputError(
             f"sketch_size={options.sketch_size} is too small: with {survey.columns} columns to estimate (intercept "
-            f"included) it must be at least {survey.columns + 2}."
+            f"included) it must be at least {survey.columns + 2}{stacked}."
         )
     with within_doubles(source):
         return make_plan(

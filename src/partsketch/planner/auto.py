@@ -26,7 +26,9 @@ def choose_options(source: Source, options: FitOptions, engine: str) -> tuple[Fi
     """
     columns = len(source.feature_names) + int(options.fit_intercept)
     if options.sketch_size is not None:
-        choose_sketch_size(options.sketch_size, columns, None, options.alpha > 0, options.sketch)
+        # Of an unknown number of partitions as many may be stacked as are asked for.
+        stacked = int(options.n_partitions) if options.partition_by in ("order", "shuffle") else 1
+        choose_sketch_size(options.sketch_size, columns, None, options.alpha > 0, options.sketch, stacked)
     limits = limits_from(options.limits)
     if not limits.any:
         _check_memory_of_exact(source, options, engine)

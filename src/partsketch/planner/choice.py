@@ -81,7 +81,7 @@ def make_plan(
         reason=reason,
         answers=asked,
         curves=curves,
-        notes=tuple(_notes(survey, engine, calibration, chosen_limits)),
+        notes=(*_notes(survey, engine, calibration, chosen_limits), *_size_notes(found)),
     )
 
 
@@ -197,6 +197,22 @@ def _notes(survey: Survey, engine: str, calibration: Calibration | None, limits:
             "Averages need only coefficients to be sent; a fit that states its own loss sends whole summaries."
         )
     return notes
+
+
+def _size_notes(candidates: Sequence[Candidate]) -> list[str]:
+    """Say when sketches are larger than the exact summary, which loses nothing."""
+    exact = next(candidate for candidate in candidates if candidate.method == "exact")
+    larger = [
+        candidate
+        for candidate in candidates
+        if candidate.sketch is not None and candidate.summary_bytes_per_partition >= exact.summary_bytes_per_partition
+    ]
+    if not larger:
+        return []
+    return [
+        f"The exact summary of a partition takes {bytes_text(exact.summary_bytes_per_partition)}: sketches of as many "
+        "bytes or more are larger and lose something; smaller ones save bytes."
+    ]
 
 
 def options_from(candidate: Candidate, options: FitOptions) -> FitOptions:

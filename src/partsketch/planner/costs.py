@@ -16,18 +16,23 @@ from partsketch.engines.base import ENGINES, Engine
 from partsketch.model.methods import METHODS
 from partsketch.planner.calibration import Calibration, at_width
 from partsketch.planner.work import Work
-from partsketch.sketches.base import get_sketch
+from partsketch.sketches.base import Sketch, get_sketch
 from partsketch.sketches.cost import NUMBER_BYTES
 
 #: What finding the ends of all lines and converting one column costs, as a part of converting all.
 _COUNTING_SHARE = 0.4
 
 
+def _as_exact(sketch: Sketch) -> bool:
+    """Tell whether rows go the way of the exact summary."""
+    return not sketch.is_random or sketch.cost.as_exact
+
+
 def _sketching_seconds(work: Work, calibration: Calibration) -> float:
     """Return the seconds of one core for a row of data in one sketch; NaN when the kind was never timed."""
     padded = padded_width(work.width)
     sketch = get_sketch(work.sketch)
-    if not sketch.is_random:
+    if _as_exact(sketch):
         return at_width(calibration.symmetric_product, padded, 2.0)
     if sketch.cost.is_dense:
         # The per-product time falls with the width and settles.
@@ -88,7 +93,7 @@ def row_seconds(work: Work, calibration: Calibration) -> float:
     else:
         # The others were timed with their reading from memory.
         reading = 0.0
-        if not sketch.is_random:
+        if _as_exact(sketch):
             sketching = work.rows * at_width(calibration.exact_row, padded_width(work.width), 2.0)
     entries = work.sketches * work.summary_rows * work.width
     merging = work.tasks * entries * NUMBER_BYTES * 4 * calibration.copied_byte
@@ -97,7 +102,7 @@ def row_seconds(work: Work, calibration: Calibration) -> float:
     merging += cost.rounds(work.rows, work.tasks, work.width) * work.sketches * work.summary_rows * per_row
     # Every piece of rows starts with a new buffer for its part of the random matrix.
     merging += work.tasks * work.sketches * cost.buffer_numbers * NUMBER_BYTES * calibration.fresh_byte
-    if not sketch.is_random:
+    if _as_exact(sketch):
         factorisation = at_width(calibration.small_factorisation, work.width, 3.0)
         merging = work.tasks * _FACTORISATIONS_PER_PIECE * factorisation
     readings = cost.passes + work.extra_passes + _COUNTING_SHARE * work.counting_passes

@@ -61,8 +61,10 @@ class Work:
 
     @property
     def sketches(self) -> int:
-        """Summaries that every row enters: k for sketches of the whole, else one."""
-        return self.partitions if METHODS[self.method].sketched and not METHODS[self.method].by_partition else 1
+        """Summaries that every row enters: k for sketches of the whole unless one pass serves all, else one."""
+        method = METHODS[self.method]
+        several = method.sketched and not method.by_partition and not get_sketch(self.sketch).shares_pass
+        return self.partitions if several else 1
 
     @property
     def summaries(self) -> int:

@@ -36,11 +36,11 @@ def print_fit(
     seconds: float,
     exact: tuple[Fit, float] | None,
     model_path: Path | None = None,
-    with_summary: bool = False,
+    intervals_of: str | None = None,
 ) -> None:
     """Print coefficients of the fit and of exact least squares, the loss, the time, and what was decided.
 
-    With `with_summary`, the table of standard errors, tests and intervals follows.
+    With `intervals_of` ("truth" or "exact") the table of standard errors, tests and intervals for that follows.
     """
     from partsketch.common.terminal import terminal_console
 
@@ -50,9 +50,9 @@ def print_fit(
         console.print()
     for line in _facts(fit, seconds, exact):
         console.print(plain(line), markup=False)
-    if with_summary:
+    if intervals_of is not None:
         console.print()
-        console.print(fit.model.summary(), markup=False)
+        console.print(fit.model.summary(of=intervals_of), markup=False)
     if model_path is not None:
         console.print(f"model written to {plain(str(model_path))}", markup=False)
 

@@ -80,7 +80,7 @@ def combine_files(
         sketch=first.kind if random else "gaussian", sketch_size=None, fit_intercept=True, alpha=alpha,
         weighting=weighting,
     )  # fmt: skip
-    _check_sizes(named, regression, random)
+    _check_sizes(named, regression, random, method)
     names = tuple(summary.parts[0].name if len(summary.parts) == 1 else name for name, summary in named)
     try:
         with one_thread_each(), np.errstate(divide="raise", over="raise", invalid="raise"):
@@ -159,14 +159,18 @@ def _expanded(features: Sequence[str], encoding: Encoding) -> list[str]:
     return names
 
 
-def _check_sizes(named: Sequence[Named], regression: Regression, random: bool) -> None:
+def _check_sizes(named: Sequence[Named], regression: Regression, random: bool, method: str) -> None:
     columns, size = len(regression.features), named[0][1].matrix.shape[0]
     if not random or regression.penalty > 0:
+        return
+    if METHODS[method].combines_by == "stack" and size <= columns + 1:
+        _check_stacked_sizes(named, columns, size * len(named))
         return
     if size <= columns + 1:
         raise InputError(
             f"The files hold sketches of {size} rows: {columns} columns to estimate (intercept included) need at least "
-            f"{columns + 2}; choose fewer features (--features), or make larger sketches (--sketch-size)."
+            f"{columns + 2} for a fit of each; use method 'stack', which takes all rows together (--method), choose "
+            "fewer features (--features), or make larger sketches (--sketch-size)."
         )
     for name, summary in named:
         if summary.row_count < columns + 2:
@@ -174,6 +178,20 @@ def _check_sizes(named: Sequence[Named], regression: Regression, random: bool) -
                 f"{name} stands for {summary.row_count} rows: {columns} columns to estimate need at least "
                 f"{columns + 2} rows in every file; leave it out, or choose fewer features (--features)."
             )
+
+
+def _check_stacked_sizes(named: Sequence[Named], columns: int, rows: int) -> None:
+    """Refuse short sketches that do not determine the coefficients together either."""
+    if rows <= columns + 1:
+        raise InputError(
+            f"The sketches of all files have {rows} rows together: {columns} columns to estimate (intercept included) "
+            f"need at least {columns + 2}; choose fewer features (--features), or make larger sketches (--sketch-size)."
+        )
+    behind = sum(summary.row_count for _, summary in named)
+    if behind < columns + 2:
+        raise InputError(
+            f"The files stand for {behind} rows together: {columns} columns to estimate need at least {columns + 2}."
+        )
 
 
 def _circumstances(

@@ -115,6 +115,8 @@ class Sketch(Merging, ABC):
         Whether it can take its random numbers from the operating system.
     needs_row_count
         Whether the number of rows of a stream must be known before the first one comes.
+    shares_pass
+        Whether one pass serves any number of sketches of the same rows, whose random numbers come after it.
     is_summable
         Whether sketches of consecutive rows, made apart from one another, sum to the sketch of all.
     default_sparsity
@@ -141,6 +143,7 @@ class Sketch(Merging, ABC):
     can_be_private: bool = False
     needs_row_count: bool = False
     is_summable: bool = True
+    shares_pass: bool = False
     default_sparsity: int | None = None
 
     @abstractmethod

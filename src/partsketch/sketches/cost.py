@@ -29,6 +29,8 @@ class SketchCost:
         Numbers of its random matrix that a worker holds at once, at most.
     passes
         Passes over the rows.
+    as_exact
+        Whether its pass over the rows is that of the exact summary, and costs the same.
     by_tile
         Whether the whole sketch is gone through with every tile of rows, not once per piece of them.
     """
@@ -38,6 +40,7 @@ class SketchCost:
     buffer_numbers: int = 0
     passes: int = 1
     by_tile: bool = False
+    as_exact: bool = False
 
     def rounds(self, rows: int, pieces: int, width: int) -> float:
         """Return how often the whole of a sketch is gone through."""

@@ -23,7 +23,8 @@ from scipy.special import gammaincinv
 
 from partsketch.common.errors import InputError
 from partsketch.common.sketch_law import ORTHOGONAL
-from partsketch.sketches.base import FloatArray, SketchSpecification
+from partsketch.sketches.accumulator import FloatArray
+from partsketch.sketches.base import SketchSpecification
 from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.random import COLUMNS_PER_COUNTER, derive_key, fill_normals, random_words
 from partsketch.sketches.system_random import fill_system_normals
@@ -91,9 +92,10 @@ def orthogonal_rows(factor: FloatArray, size: int, row_count: int, seed: int | N
         return np.vstack([rows, np.zeros((max(0, size - len(rows)), rows.shape[1]))])[:size]
     numbers = _Numbers(seed, stream)
     first = numbers.normals(0, size, len(rows))
-    triangle = np.linalg.qr(np.vstack([first, _rest(numbers, row_count - size, len(rows))]), mode="r")
+    drawn = np.vstack([first, _rest(numbers, row_count - size, len(rows))])
+    triangle: FloatArray = np.asarray(np.linalg.qr(drawn, mode="r"), dtype=np.float64)
     # The factor with a positive diagonal is the one whose orthonormal part is uniform.
-    triangle *= np.where(np.diagonal(triangle) < 0, -1.0, 1.0)[:, None]
+    triangle = triangle * np.where(np.diagonal(triangle) < 0, -1.0, 1.0)[:, None]
     return np.asarray(math.sqrt(row_count / size) * (first @ solve_triangular(triangle, rows)))
 
 
@@ -111,7 +113,8 @@ class OrthogonalSketch(TriangularSketch):
     kind = "orthogonal"
     is_random = True
     law = ORTHOGONAL
-    cost = SketchCost(lambda m, q, p: q * (q + 1))
+    cost = SketchCost(lambda m, q, p: q * (q + 1), as_exact=True)
+    shares_pass = True
     can_be_private = True
     is_summable = False
 

@@ -70,7 +70,7 @@ class RowFeeder:
                 self._sketch.accumulator(
                     self._request.specification, self._request.stream(partition, number), self._columns
                 )
-                for number in range(self._request.sketches_per_partition)
+                for number in range(self._request.accumulators_per_partition)
             ]
             # Only rows that can be read again are not looked at one tile at a time: the message names the culprit.
             self._takes_rows = self._replayable and all(accumulator.takes_rows for accumulator in self._accumulators)

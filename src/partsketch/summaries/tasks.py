@@ -84,6 +84,11 @@ class SummaryRequest(PassRequest):
         """The kind of sketch, which says how two of them are merged."""
         return get_sketch(self.specification.kind)
 
+    @property
+    def accumulators_per_partition(self) -> int:
+        """How many matrices a pass makes of each partition: one for all sketches where they share it."""
+        return 1 if get_sketch(self.specification.kind).shares_pass else self.sketches_per_partition
+
     def stream(self, partition: int, number: int) -> Stream:
         """Return the rows of a partition's sketch of this number."""
         first, count = 0, self.row_count

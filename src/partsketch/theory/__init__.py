@@ -10,6 +10,12 @@ from partsketch.theory.approximations import (
     rotation_rows,
     stacked_excess_loss,
 )
+from partsketch.theory.around_exact import (
+    partition_covariance_around_exact,
+    sampled_covariance_around_exact,
+    stacked_covariance_around_exact,
+    whole_covariance_around_exact,
+)
 from partsketch.theory.bounds import high_probability_excess_loss, smallest_sketch_size
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.confidence import ConfidenceDistribution
@@ -128,6 +134,7 @@ __all__ = [
     "orthogonal_excess_loss",
     "orthogonal_partition_excess_loss",
     "partition_covariance",
+    "partition_covariance_around_exact",
     "partition_covariances",
     "partition_excess_loss",
     "partition_heterogeneity",
@@ -139,6 +146,7 @@ __all__ = [
     "relative_leverage_scores",
     "ridge_penalty_from_sketch",
     "rotation_rows",
+    "sampled_covariance_around_exact",
     "single_sketch_excess_loss_quantile",
     "sketch_heterogeneity",
     "sketch_moments",
@@ -148,10 +156,12 @@ __all__ = [
     "smallest_sketch_size",
     "spread_covariance",
     "stacked_covariance",
+    "stacked_covariance_around_exact",
     "stacked_excess_loss",
     "stacked_excess_loss_given_data",
     "stacked_fit",
     "unsketched_average_excess_loss",
     "whole_covariance",
+    "whole_covariance_around_exact",
     "whole_excess_loss",
 ]

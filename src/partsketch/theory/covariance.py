@@ -120,7 +120,7 @@ def average_covariance(
     losses = np.array([part.loss for part in moments])
     terms = np.stack([part.inverse_gram for part in moments]) * (shares**2 * losses / freedoms)[:, None, None]
     return CoefficientCovariance(
-        terms.sum(axis=0), _satterthwaite(terms, freedoms), float(losses.sum() / freedoms.sum())
+        terms.sum(axis=0), satterthwaite(terms, freedoms), float(losses.sum() / freedoms.sum())
     )
 
 
@@ -170,11 +170,11 @@ def partition_covariance(
     chosen = weights if isinstance(weights, SketchWeights) else given_weights(moments, weights)
     terms = _scaled_inverses(moments, chosen.squared_loss_products)
     # The square of an estimate with f degrees of freedom is too large by (f + 2)/f.
-    freedom = _satterthwaite(terms, moments.sizes - moments.ranks + 2)
+    freedom = satterthwaite(terms, moments.sizes - moments.ranks + 2)
     return CoefficientCovariance(terms.sum(axis=0), freedom, moments.noise_variance)
 
 
-def _satterthwaite(terms: FloatArray, freedoms: FloatArray) -> float:
+def satterthwaite(terms: FloatArray, freedoms: FloatArray) -> float:
     """Degrees of freedom of a sum of matrices of which each has its own, shares measured by the sum itself."""
     total = terms.sum(axis=0)
     if not np.trace(total) > 0:

@@ -109,11 +109,11 @@ def _law(fit: StackedFit, prices: FloatArray) -> _Law:
     total = float(noise @ lengths)
     if total <= 0:
         return _Law(float(fit.pooled.rank), 0.0, 0.0, math.inf, math.inf, 0.0)
-    unlike = turn.T @ fit.gaps.sum(axis=0) @ turn if weighted else _unlike(fit)
+    unlike = turn.T @ fit.gaps.sum(axis=0) @ turn if weighted else unlike_covariance(fit)
     spread = np.tensordot(noise, grams, axes=1)
-    squares = float(noise @ _pairs_of_rows(grams, fit.sizes) @ noise) + float(np.sum(unlike * (2 * spread + unlike)))
+    squares = float(noise @ pairs_of_rows(grams, fit.sizes) @ noise) + float(np.sum(unlike * (2 * spread + unlike)))
     above = min((total + float(np.trace(unlike))) ** 2 / squares, float(fit.pooled.rank))
-    of_gram = _pairs_of_rows(fit.grams, fit.sizes) @ noise / fit.weights / total
+    of_gram = pairs_of_rows(fit.grams, fit.sizes) @ noise / fit.weights / total
     parts = noise * lengths + np.einsum("iab,ba->i", fit.gaps, fit.metric)
     total = float(parts.sum())
     in_gram = 1 + 1 / float(np.sum(of_gram**2 / freedom))
@@ -124,7 +124,7 @@ def _law(fit: StackedFit, prices: FloatArray) -> _Law:
     return _Law(above, mean, variance - 2 * shared, in_gram, in_noise, shared)
 
 
-def _pairs_of_rows(grams: FloatArray, sizes: FloatArray) -> FloatArray:
+def pairs_of_rows(grams: FloatArray, sizes: FloatArray) -> FloatArray:
     """`tr(G_i G_j)` in the coordinates of the fit: a sketched Gram matrix has a larger square than that of its rows."""
     pairs: FloatArray = np.einsum("iab,jba->ij", grams, grams)
     shares = np.trace(grams, axis1=1, axis2=2)
@@ -148,7 +148,7 @@ def _shared(fit: StackedFit, prices: FloatArray, noise: FloatArray) -> float:
     return 2 * max(covariance, 0.0) / means if means > 0 else 0.0
 
 
-def _unlike(fit: StackedFit) -> FloatArray:
+def unlike_covariance(fit: StackedFit) -> FloatArray:
     """`Σ c_i c_iᵀ/m_i` as a covariance: the main direction of each estimate, of the size of its trace if positive."""
     sizes = np.maximum(np.trace(fit.departures, axis1=1, axis2=2), 0.0) * fit.sampling / fit.sizes
     directions = np.linalg.eigh(fit.departures)[1][:, :, -1]
@@ -181,7 +181,7 @@ def stacked_covariance(fit: StackedFit, names: Sequence[str] | None = None) -> C
     of_rows = noise * fit.sizes / np.maximum(fit.row_counts - fit.shares, 1.0)
     parts = (fit.sampling * noise)[:, None, None] * fit.grams
     parts = parts + of_rows[:, None, None] * (inverse @ opened @ inverse)
-    matrix = root @ (parts.sum(axis=0) + _unlike(fit)) @ root.T
+    matrix = root @ (parts.sum(axis=0) + unlike_covariance(fit)) @ root.T
     diagonals = np.einsum("ja,iab,jb->ij", root, parts, root)
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = diagonals.sum(axis=0) ** 2 / np.sum(diagonals**2 / (fit.sizes - fit.shares)[:, None], axis=0)

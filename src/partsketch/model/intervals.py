@@ -1,0 +1,147 @@
+"""Intervals and tests of the coefficients of a model: for the true ones, or for those of exact least squares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.common.units import p_value_phrase
+from partsketch.model.around_exact import MOST_COLUMNS_WITH_COVARIANCE
+from partsketch.model.restrictions import read_restrictions
+
+if TYPE_CHECKING:
+    from partsketch.model.model import Model
+
+FloatArray = NDArray[np.float64]
+
+#: What intervals may be of, and how a table calls it.
+TRUTH, EXACT = "truth", "exact"
+SUBJECTS = {TRUTH: "the true coefficients", EXACT: "the coefficients of exact least squares"}
+
+
+class Spread(NamedTuple):
+    """Middle, standard errors and degrees of freedom of intervals; None when the middle is known without error."""
+
+    centre: FloatArray
+    errors: FloatArray
+    freedom: float | None
+
+
+@dataclass(frozen=True)
+class RestrictionTest:
+    """An F test of linear restrictions on the coefficients.
+
+    Attributes
+    ----------
+    statistic
+        F.
+    df
+        Degrees of freedom: number of independent restrictions, and those of the noise.
+    p_value
+        Chance of an F at least as large if the restrictions hold.
+    of
+        "truth": the restrictions are on the true coefficients; "exact": on those of exact least squares.
+    """
+
+    statistic: float
+    df: tuple[int, float]
+    p_value: float
+    of: str
+
+    def __str__(self) -> str:
+        return (
+            f"F = {self.statistic:.4g} with {self.df[0]} and {self.df[1]:.4g} degrees of freedom, "
+            f"{p_value_phrase(self.p_value, 3)}, of {SUBJECTS[self.of]}"
+        )
+
+
+def spread_of(model: Model, number: int, kind: str, of: str) -> Spread:
+    """Return what the intervals of target `number` are made of, or say why there are none."""
+    if of not in SUBJECTS:
+        raise InputError(f"of is {of!r}: choose 'truth' or 'exact'.")
+    inference = model.inferences[number]
+    if of == TRUTH:
+        return Spread(model.column_coefficients[:, number], *inference.errors_of(kind))
+    if kind != "model":
+        raise InputError(f"kind={kind!r} goes with of='truth': for of='exact' leave it out.")
+    known = inference.around_exact
+    if known.standard_errors is None:
+        raise InputError(f"There are no intervals for exact least squares: {known.reason}.")
+    return Spread(known.centre, known.standard_errors, known.degrees_of_freedom)
+
+
+def ends(spread: Spread, level: float) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper ends of t intervals."""
+    # The distributions of scipy.stats take longer to load than many a fit takes.
+    from scipy.special import stdtrit
+
+    if not 0 < level < 1:
+        raise InputError(f"level is {level}: give a number between 0 and 1, such as 0.95.")
+    if spread.freedom is None:
+        return spread.centre, spread.centre
+    reach = float(stdtrit(spread.freedom, 0.5 + level / 2)) * spread.errors
+    return spread.centre - reach, spread.centre + reach
+
+
+def conf_int(model: Model, level: float, kind: str, of: str) -> FloatArray:
+    """Return intervals of all targets: (columns, 2), or (targets, columns, 2) for several."""
+    intervals = [
+        np.stack(ends(spread_of(model, number, kind, of), level), axis=1) for number in range(len(model.target_names))
+    ]
+    return intervals[0] if len(intervals) == 1 else np.stack(intervals)
+
+
+def tested(model: Model, restrictions: str, of: str, target: str | None) -> RestrictionTest:
+    """Test linear restrictions on the coefficients of a target."""
+    number = _target_number(model, target)
+    matrix, values = read_restrictions(restrictions, model.column_names)
+    spread = spread_of(model, number, "model", of)
+    if spread.freedom is None:
+        left = matrix @ spread.centre
+        shown = ", ".join(f"{value:.6g}" for value in left)
+        raise InputError(
+            f"The coefficients of exact least squares are known, there is nothing to test: the left sides are {shown}."
+        )
+    inference = model.inferences[number]
+    covariance = inference.covariance if of == TRUTH else inference.around_exact.covariance
+    if covariance is None:
+        raise InputError(
+            f"The covariance of more than {MOST_COLUMNS_WITH_COVARIANCE} columns is not kept: fit with fewer features "
+            "to test restrictions."
+        )
+    return f_test(matrix, values, spread.centre, covariance, spread.freedom, of)
+
+
+def f_test(
+    matrix: FloatArray, values: FloatArray, centre: FloatArray, covariance: FloatArray, freedom: float, of: str
+) -> RestrictionTest:
+    """Return the F test of `matrix @ coefficients = values`."""
+    from scipy.special import fdtrc
+
+    away, spread = matrix @ centre - values, matrix @ covariance @ matrix.T
+    # Restrictions on columns of other units have variances of other sizes: compare them in their own.
+    scale = np.sqrt(np.diagonal(spread))
+    if not np.all(scale > 0):
+        raise InputError("A restriction is on coefficients that have no variance: leave dependent columns out of it.")
+    eigenvalues, vectors = np.linalg.eigh(spread / np.outer(scale, scale))
+    if eigenvalues[0] < 1e-12 * eigenvalues[-1]:
+        raise InputError(
+            "The restrictions are not independent, or are on dependent columns: state each thing once, and leave "
+            "dependent columns out."
+        )
+    turned = vectors.T @ (away / scale)
+    statistic = float(np.sum(turned**2 / eigenvalues)) / len(values)
+    return RestrictionTest(statistic, (len(values), freedom), float(fdtrc(len(values), freedom, statistic)), of)
+
+
+def _target_number(model: Model, target: str | None) -> int:
+    if target is None and len(model.target_names) == 1:
+        return 0
+    if target not in model.target_names:
+        named = ", ".join(map(repr, model.target_names))
+        raise InputError(f"target is {target!r}: name one of {named}.")
+    return model.target_names.index(target)
