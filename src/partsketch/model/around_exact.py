@@ -176,6 +176,6 @@ def _require_shared_coefficients(test: Heterogeneity | None) -> None:
         raise InputError(f"whether partitions share coefficients cannot be tested: {test.reason}")
     if test is not None and test.p_value is not None and test.p_value < LEAST_AGREEMENT:
         raise InputError(
-            f"partitions do not share coefficients ({p_value_phrase(test.p_value)}), and how far their average is from exact "
-            "least squares is then no matter of chance: use method='stack'"
+            f"partitions do not share coefficients ({p_value_phrase(test.p_value)}), and how far their average is from "
+            "exact least squares is then no matter of chance: use method='stack'"
         )
