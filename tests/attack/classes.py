@@ -34,12 +34,15 @@ class AttackClass:
         return found
 
 
+#: Classes whose cases count as inputs have 5,000 together at least; then forged files and kills.
 CLASSES: tuple[AttackClass, ...] = (
     AttackClass("arguments", 3, 2000),
-    AttackClass("data_files", 3, 2000),
+    AttackClass("data_files", 3, 1500),
     AttackClass("outputs", 2, 1000),
     AttackClass("column_names", 2, 1000),
     AttackClass("middle", 2, 1000),
     AttackClass("surroundings", 2, 500),
     AttackClass("kills", 1, 200),
+    AttackClass("forged_models", 2, 20_000),
+    AttackClass("forged_sketches", 3, 100_000),
 )
