@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import f as f_law
 
 import partsketch as ps
-from partsketch.cli import _run
+from partsketch.cli import run
 from partsketch.theory import (
     CoefficientCovariance,
     RowSample,
@@ -237,9 +237,9 @@ def test_tables_files_and_commands_say_what_intervals_are_for(
     common = ["fit", str(tmp_path / "rows.parquet"), "-t", "y", "--method", "whole", "--seed", "1", "--no-compare"]
     said: dict[str, Any] = {}
     for of, words in (("truth", "the true coefficients"), ("exact", "the coefficients of exact least squares")):
-        assert _run([*common, "--summary", "--intervals-of", of, "--model", str(tmp_path / "model.json")]) == 0
+        assert run([*common, "--summary", "--intervals-of", of, "--model", str(tmp_path / "model.json")]) == 0
         assert f"95% intervals are for {words}." in capsys.readouterr().out
-        assert _run([*common, "--summary", "--intervals-of", of, "--json"]) == 0
+        assert run([*common, "--summary", "--intervals-of", of, "--json"]) == 0
         said[of] = json.loads(capsys.readouterr().out)["summary"]
         assert said[of]["intervals_of"] == of
     again = ps.load(tmp_path / "model.json")

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import partsketch as ps
-from partsketch.cli import _run
+from partsketch.cli import run
 from partsketch.sites.rounds.steps import advance
 from partsketch.theory import read_sketch, stacked_fit
 from partsketch.theory.rounds import effective_sketch_rows, round_law
@@ -206,22 +206,22 @@ def test_commands_walk_the_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[
     for summary, (site, table) in zip(sketched(sites, random_state=1), sites.items(), strict=True):
         summary.save(f"{site}.psk")
         pq.write_table(table, f"{site}.parquet")
-    assert _run(["refine", "begin", "north.psk", "south.psk", "west.psk", "-t", "y", "-o", "rounds"]) == 0
+    assert run(["refine", "begin", "north.psk", "south.psk", "west.psk", "-t", "y", "-o", "rounds"]) == 0
     assert "to 'north', 'south', 'west'" in capsys.readouterr().out
     for number in (1, 2):
         for site in sites:
             question = f"rounds/question-{number}.psq"
-            assert _run(["refine", "answer", question, f"{site}.parquet", "-o", f"{site}-{number}.psa"]) == 0
+            assert run(["refine", "answer", question, f"{site}.parquet", "-o", f"{site}-{number}.psa"]) == 0
         assert "their squared loss and their number" in capsys.readouterr().out
         answers = [f"{site}-{number}.psa" for site in sites]
-        assert _run(["refine", "step", "rounds", *answers, "--model", "model.json", "--json"]) == 0
+        assert run(["refine", "step", "rounds", *answers, "--model", "model.json", "--json"]) == 0
         told = json.loads(capsys.readouterr().out)
         assert told["rounds"] == number
     assert ps.load("model.json").certificate.relative_excess_loss < 0.01
-    assert _run(["refine", "step", "rounds", "north-2.psa"]) == 2
+    assert run(["refine", "step", "rounds", "north-2.psa"]) == 2
     assert capsys.readouterr().err.startswith("Error: The answer of 'north' is to another question (round 2)")
-    assert _run(["refine", "begin", "north.psk", "-o", "rounds"]) == 2
+    assert run(["refine", "begin", "north.psk", "-o", "rounds"]) == 2
     assert "it is there already" in capsys.readouterr().err
-    assert _run(["refine", "answer", "rounds/question-3.psq", "north.parquet", "-o", "someone.psa"]) == 2
+    assert run(["refine", "answer", "rounds/question-3.psq", "north.parquet", "-o", "someone.psa"]) == 2
     assert "say who answers with --site" in capsys.readouterr().err
     assert not Path("someone.psa").exists()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.engines.base import Engine
-from partsketch.fitting.refinement.passes import Rows
+from partsketch.fitting.refinement.passes import RowPasses
 from partsketch.sites.rounds import round_file
 from partsketch.sites.rounds.question import Question, SiteName
 from partsketch.sites.rounds.round_file import is_count, is_digest, is_name, is_number, is_numbers, is_table
@@ -153,7 +153,7 @@ def answer_from(
     moved = StandardisedSource(source, question.centre[question.free :], question.unit[question.free :])
     partitioning = single_partition(source.row_count)
     with one_thread_each():
-        rows = Rows(moved, partitioning, bool(question.free), engine, sparse=False)
+        rows = RowPasses(moved, partitioning, bool(question.free), engine, sparse=False)
         products = rows.multiply(question.coefficients, with_targets=True)
     count, weight = products.whole.row_count, products.whole.weight_sum
     if count < 1 or not weight > 0:
