@@ -17,7 +17,8 @@ from typing import Any
 from partsketch.common.errors import InputError
 from partsketch.common.files import write_atomically
 from partsketch.common.reading import read_at_most
-from partsketch.summaries.file_header import LARGEST_COUNT, MOST_COLUMNS, HeaderError, name_fault, parse
+from partsketch.summaries.file_header import LARGEST_COUNT, MOST_COLUMNS, name_fault, parse
+from partsketch.summaries.file_rules import HeaderError
 
 #: A question of 65,536 columns and a target takes about a tenth of this.
 LARGEST_FILE = 2**26
