@@ -25,7 +25,7 @@ _CHANCE = 1e-9
 
 def places_of(summary: Summary) -> tuple[SiteName, ...]:
     """Return the sites and labels behind a summary."""
-    return tuple(dict.fromkeys((part.origin, part.label) for part in summary.parts))
+    return tuple(dict.fromkeys((part.site, part.label) for part in summary.parts))
 
 
 def spoken(place: SiteName) -> str:
