@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.solution import LARGEST_GRADIENT, Solution
 from partsketch.model.certificate import Certificate
+from partsketch.model.inference import Inference
 from partsketch.model.regression import Combination
 
 FloatArray = NDArray[np.float64]

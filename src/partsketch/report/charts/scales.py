@@ -61,7 +61,7 @@ def _round_step(step: float) -> float:
 def linear_scale(values: Sequence[float], start: float, end: float, margin: float = 0.04) -> Scale:
     """Return a scale that holds all values with a margin."""
     # Axes end where their lengths are still numbers.
-    low, high = max(min(values), -_FURTHEST), min(max(values), _FURTHEST)
+    low, high = (min(max(value, -_FURTHEST), _FURTHEST) for value in (min(values), max(values)))
     reach = (high - low) * margin or abs(high) * 0.5 or 1.0
     return Scale(low - reach, high + reach, start, end)
 
