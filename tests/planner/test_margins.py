@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from partsketch import Limits
+from partsketch.common.free_memory import available_memory
 from partsketch.fitting.options import FitOptions
 from partsketch.planner.choice import choose, free_memory, make_plan, options_from
 from partsketch.planner.excess import expected_excess
 from partsketch.planner.inverse import answers, largest_partitions_for, size_for_bound, smallest_size_for
-from partsketch.planner.machine import available_memory
 from partsketch.planner.plan import Candidate
 from partsketch.planner.survey import look, survey_of_sizes
 from partsketch.sources import array_source
@@ -82,7 +82,7 @@ def test_nine_tenths_of_free_memory_are_counted_on(monkeypatch: pytest.MonkeyPat
 def test_the_share_of_a_container_bounds_what_is_free(
     most: str, used: str, left: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("partsketch.planner.machine.CONTROL_GROUP", tmp_path)
+    monkeypatch.setattr("partsketch.common.free_memory.CONTROL_GROUP", tmp_path)
     of_machine = available_memory()
     # Other programs take and give back meanwhile; nobody takes all of it in this moment.
     assert of_machine > 1e6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -38,15 +39,12 @@ def command(
     targets: tuple[str, ...],
     features: tuple[str, ...],
     method: str | None,
-    fit_intercept: bool | None,
-    averaging: str,
-    weighting: str,
-    alpha: float,
     model_path: Path | None,
     with_summary: bool,
     intervals_of: str,
     inspect: bool,
     as_json: bool,
+    **keywords: Any,
 ) -> None:
     """Make a model, its certificate and intervals from sketch FILES; no rows are read."""
     from partsketch.report.fit_table import print_fit
@@ -63,7 +61,7 @@ def command(
             print_sketches(named)
         return
     chosen = column_names(features)
-    fit = combine_files(named, list(targets) or None, chosen, method, fit_intercept, averaging, alpha, weighting)
+    fit = combine_files(named, list(targets) or None, chosen, method, **keywords)
     seconds = time.perf_counter() - started
     if model_path is not None:
         fit.model.save(model_path)

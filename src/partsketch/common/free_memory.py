@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 _PROCESS = Path("/proc/self")
-_GROUPS = Path("/sys/fs/cgroup")
+CONTROL_GROUP = Path("/sys/fs/cgroup")
 #: Version 1 of control groups writes "no limit" as a number of this order.
 _NO_LIMIT = 2**60
 
 
-def available_memory() -> int | None:
-    """Return how many bytes of memory this process may still take, as far as the system tells."""
-    found = [*_machine(), *_groups(), *_process()]
-    if not found and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    return min(found) if found else None
+def available_memory() -> int:
+    """Return how many bytes of memory this process may still take."""
+    import psutil
 
-
-def _machine() -> Iterator[int]:
-    for line in _text(Path("/proc/meminfo")).splitlines():
-        if line.startswith("MemAvailable:"):
-            yield int(line.split()[1]) * 1024
+    return min([int(psutil.virtual_memory().available), *_groups(), *_process()])
 
 
 def _groups() -> Iterator[int]:
-    """Yield what is left in every control group that this process is in: its own, and those around it."""
-    for line in _text(_PROCESS / "cgroup").splitlines():
+    """Yield what is left in every control group that this process is in: its own, and those around it.
+
+    A container has a smaller share than the machine, which psutil does not know of.
+    """
+    for line in _text(_PROCESS / "cgroup").splitlines() or ["0::/"]:
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers == "":
-            names, top = ("memory.max", "memory.current"), _GROUPS
+            names, top = ("memory.max", "memory.current"), CONTROL_GROUP
         elif "memory" in controllers.split(","):
-            names, top = ("memory.limit_in_bytes", "memory.usage_in_bytes"), _GROUPS / "memory"
+            names, top = ("memory.limit_in_bytes", "memory.usage_in_bytes"), CONTROL_GROUP / "memory"
         else:
             continue
         # Inside a container the path may be that of the host: then the files of the group are at the top.

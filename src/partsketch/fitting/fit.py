@@ -14,9 +14,10 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.engines.base import Engine
 from partsketch.engines.gather import Gathered, gather, guided
+from partsketch.fitting.memory import Sizes, check_memory, gathering_bytes
 from partsketch.fitting.options import FitOptions
 from partsketch.fitting.refinement.exact import Refined
-from partsketch.fitting.refinement.routes import FACTOR_ROUTE, refine_if_quicker
+from partsketch.fitting.refinement.routes import FACTOR_ROUTE, is_sparse, refine_if_quicker
 from partsketch.fitting.sketch_size import choose_sketch_size, counted_if_needed
 from partsketch.model.build import Circumstances, build_model
 from partsketch.model.combine import combine_summaries
@@ -84,6 +85,10 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
         )
     sketches = options.n_partitions if method.sketched and not method.by_partition else 1
     request = SummaryRequest(specification, partitioning, options.fit_intercept, sketches, source.row_count)
+    # Sparse rows may do without a factor; for others the factor, or something of its size, is made.
+    may_refine = options.method == "exact" and options.route != "factor"
+    if not (may_refine and (is_sparse(source) or options.route == "iterate")):
+        _check_memory(source, request, options)
     # One thread for the small problems too: their rounding should not depend on the number of cores.
     with one_thread_each():
         refined: Refined | None = None
@@ -92,12 +97,21 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
         if refined is not None:
             gathered = refined.gathered
         else:
+            _check_memory(source, request, options)
             request = guided(source, request, engine, options.tolerance)
             with _checkpoint(source, request, options) as checkpoint:
                 gathered = gather(source, request, engine, options.tolerance, checkpoint)
         _check_rows(gathered, options, len(features))
         circumstances = ({**reasons, **(chosen or {})}, tuple(warnings), left_out, unreadable)
         return finish_fit(source, options, engine.name, gathered, refined, *circumstances)
+
+
+def _check_memory(source: Source, request: SummaryRequest, options: FitOptions) -> None:
+    """Refuse a fit for which there is no memory."""
+    width = int(options.fit_intercept) + len(source.feature_names) + len(source.target_names)
+    summaries = request.partitioning.count * request.sketches_per_partition
+    sizes = Sizes(options.method, width, source.row_count, summaries, request.specification.size)
+    check_memory(sizes, gathering_bytes(source, request))
 
 
 def estimated_columns(source: Source, options: FitOptions) -> tuple[str, ...]:

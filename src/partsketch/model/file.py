@@ -96,8 +96,7 @@ def load(path: str | Path) -> Model:
 
 def _most_bytes() -> int:
     """Return the most that a model file may have: what fits into memory when read, and never more than a bound."""
-    free = available_memory()
-    return LARGEST_FILE if free is None else min(LARGEST_FILE, free // MEMORY_PER_BYTE)
+    return min(LARGEST_FILE, available_memory() // MEMORY_PER_BYTE)
 
 
 def read(content: bytes, name: str) -> Model:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.common.linalg.solve import solve_least_squares
 from partsketch.common.units import p_value_phrase
 from partsketch.model.around_exact import (
     MOST_COLUMNS_WITH_COVARIANCE,
@@ -19,6 +18,7 @@ from partsketch.model.around_exact import (
     raw_covariance,
 )
 from partsketch.model.certificate_estimates import weighted_fit
+from partsketch.model.explained import estimated_r_squared, known_r_squared, of_averaged_fit
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
 from partsketch.model.regression import Combination, Regression
@@ -146,14 +146,14 @@ def infer(
         except InputError as error:
             reason = str(error).rstrip(".")
     noise = None if covariance is None else covariance.noise_variance
-    r_squared = _known_r_squared(combination, number)
+    r_squared = known_r_squared(combination, number)
     if noise is None and combination.stacking and certificate.minimal_loss is not None:
         rows, columns = sum(summary.row_count for summary in summaries), len(regression.features)
         noise = certificate.minimal_loss / (rows - columns) if rows > columns else None
     if averaged:
-        noise, r_squared = _of_averaged_fit(summaries, regression, number, certificate, METHODS[method].sketched)
+        noise, r_squared = of_averaged_fit(summaries, regression, number, certificate, METHODS[method].sketched)
     elif combination.solutions[0].total_sums is None and noise is not None:
-        r_squared = _r_squared(method, summaries, combination, regression, number, noise)
+        r_squared = estimated_r_squared(method, summaries, combination, regression, number, noise)
     return Inference(
         standard_errors=_restored_errors(covariance, regression, number),
         degrees_of_freedom=None if covariance is None else covariance.degrees_of_freedom,
@@ -218,22 +218,6 @@ def _require_one_truth(method: str, moments: FitMoments, certificate: Certificat
         )
 
 
-def _of_averaged_fit(
-    summaries: Sequence[Summary], regression: Regression, number: int, certificate: Certificate, sketched: bool
-) -> tuple[float | None, float | None]:
-    """Return the residual variance and R² of the averaged fit itself, whose loss the certificate knows."""
-    if certificate.excess_loss is None or certificate.minimal_loss is None:
-        return None, None
-    loss = certificate.minimal_loss + certificate.excess_loss
-    rows, columns = sum(summary.row_count for summary in summaries), len(regression.features)
-    variance = loss / (rows - columns) if rows > columns else None
-    total = _residual_sum(summaries, regression.features[: regression.free_columns], regression.targets[number])
-    if sketched:
-        size = sum(summary.matrix.shape[0] for summary in summaries)
-        total *= size / (size - regression.free_columns)
-    return variance, 1.0 - loss / total if total > 0 else None
-
-
 def exact_rows(combination: Combination, summaries: Sequence[Summary]) -> int:
     """Return the number of rows behind an exact fit, which may have come without summaries."""
     known = combination.solutions[0].row_count
@@ -277,43 +261,3 @@ def _covariance(
             "true coefficients for intervals to be around; use weighting='rows' for the stack alone"
         )
     return stacked_covariance(weighted_fit(summaries, moments, choice), features)
-
-
-def _known_r_squared(combination: Combination, number: int) -> float | None:
-    """Return 1 − ℓ/(total sum of squares) of a fit that computed both, else None."""
-    solution = combination.solutions[0]
-    if solution.total_sums is None:
-        return None
-    total = float(solution.total_sums[number])
-    return 1.0 - float(solution.residual_sums[number]) / total if total > 0 else None
-
-
-def _r_squared(
-    method: str,
-    summaries: Sequence[Summary],
-    combination: Combination,
-    regression: Regression,
-    number: int,
-    noise: float,
-) -> float | None:
-    """Return 1 − ℓ/(total sum of squares), both exact or both estimated from the sketches without bias."""
-    features, target, free_columns = regression.features, regression.targets[number], regression.free_columns
-    total = _residual_sum(summaries, features[:free_columns], target)
-    if METHODS[method].sketched:
-        # Sketches of the whole are k looks at the same rows: their mean counts the rows once.
-        looks = len(summaries) if method == "whole" else 1
-        size = sum(summary.matrix.shape[0] for summary in summaries)
-        total *= size / (size - free_columns) / looks
-        rows = sum(summary.row_count for summary in summaries) / looks
-        loss = noise * (rows - len(features))
-    else:
-        loss = float(combination.solutions[0].residual_sums[number])
-    return 1.0 - loss / total if total > 0 else None
-
-
-def _residual_sum(summaries: Sequence[Summary], features: tuple[str, ...], target: str) -> float:
-    """Return the residual sum of squares of the target on these features, from all summaries stacked."""
-    rows = np.vstack([summary.select((*features, target)) for summary in summaries])
-    if not features:
-        return float(rows[:, 0] @ rows[:, 0])
-    return float(solve_least_squares(rows, features).residual_sums[0])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from partsketch.common.free_memory import available_memory
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.common.units import bytes_text, percentage, seconds_text
 from partsketch.engines.local import usable_cores
@@ -16,7 +17,6 @@ from partsketch.planner.calibration import Calibration
 from partsketch.planner.candidates import make_candidates, ordered
 from partsketch.planner.excess import expected_excess
 from partsketch.planner.inverse import answers
-from partsketch.planner.machine import available_memory
 from partsketch.planner.plan import Candidate, Curve, Plan
 from partsketch.planner.survey import Survey
 from partsketch.sketches.base import get_sketch, sketch_kinds

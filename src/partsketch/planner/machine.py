@@ -11,9 +11,6 @@ from pathlib import Path
 from partsketch._version import __version__
 from partsketch.engines.local import usable_cores
 
-#: Where a container has its share of the memory written.
-CONTROL_GROUP = Path("/sys/fs/cgroup")
-
 
 def cache_folder() -> Path:
     """Return the folder of this user for what can be made again."""
@@ -48,17 +45,3 @@ def processor_name() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
-
-
-def available_memory() -> int:
-    """Return how many bytes of memory this process may still take."""
-    import psutil
-
-    free = int(psutil.virtual_memory().available)
-    # A container has a smaller share than the machine, which psutil does not know of.
-    try:
-        most = (CONTROL_GROUP / "memory.max").read_text().strip()
-        used = int((CONTROL_GROUP / "memory.current").read_text())
-        return free if most == "max" else min(free, max(0, int(most) - used))
-    except (OSError, ValueError):
-        return free

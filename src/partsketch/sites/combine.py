@@ -18,6 +18,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.common.linalg.solve import RANK_TOLERANCE
 from partsketch.fitting.fit import Fit
+from partsketch.fitting.memory import Sizes, check_memory
 from partsketch.fitting.options import FitOptions
 from partsketch.model.build import Circumstances, build_model
 from partsketch.model.certificate import Certificate
@@ -81,6 +82,7 @@ def combine_files(
         weighting=weighting,
     )  # fmt: skip
     _check_sizes(named, regression, random, method)
+    _check_memory(named, regression, method)
     names = tuple(summary.parts[0].name if len(summary.parts) == 1 else name for name, summary in named)
     try:
         with one_thread_each(), np.errstate(divide="raise", over="raise", invalid="raise"):
@@ -192,6 +194,16 @@ def _check_stacked_sizes(named: Sequence[Named], columns: int, rows: int) -> Non
         raise InputError(
             f"The files stand for {behind} rows together: {columns} columns to estimate need at least {columns + 2}."
         )
+
+
+def _check_memory(named: Sequence[Named], regression: Regression, method: str) -> None:
+    """Refuse files whose solution there is no memory for."""
+    first = named[0][1]
+    width = len(regression.features) + len(regression.targets)
+    rows = sum(summary.row_count for _, summary in named)
+    count = 1 if method == "exact" else len(named)
+    size = first.matrix.shape[0] if get_sketch(first.kind).is_random else None
+    check_memory(Sizes(method, width, rows, count, size), ways_out="choose fewer features (--features)")
 
 
 def _circumstances(
