@@ -56,7 +56,7 @@ def run_command(arguments: Sequence[str]) -> Ended:
     for stream in streams:
         with contextlib.suppress(ValueError):
             stream.flush()
-            texts.append(stream.buffer.getvalue().decode("utf-8", "replace"))  # type: ignore[attr-defined]
+            texts.append(stream.buffer.getvalue().decode("utf-8", "replace"))
     return Ended(code, *[*texts, "", ""][:2])
 
 
@@ -111,7 +111,7 @@ def judge_ended(
         errors = [line for line in ended.err.splitlines() if line.startswith("Error: ")]
         if len(errors) != 1 or len(errors[0]) > _LONGEST_MESSAGE or not errors[0].rstrip().endswith((".", ")", "?")):
             return Fault("sentence", seen)
-    if ended.code == 0 and ended.out.startswith("{"):
+    if ended.code == 0 and ended.out.startswith('{"'):
         try:
             json.loads(ended.out, parse_constant=_not_finite)
         except ValueError as error:

@@ -44,15 +44,20 @@ def _is_input(name: str) -> Callable[[Path, dict[str, str], str, random.Random],
             lambda: folder / "." / target.name,
             lambda: folder / ".." / folder.name / target.name,
             lambda: Path(os.path.relpath(target)),
-            lambda: other.symlink_to(target) or other,
-            lambda: other.symlink_to(target.name) or other,
-            lambda: other.hardlink_to(target) or other,
+            lambda: _linked(other.symlink_to, other, target),
+            lambda: _linked(other.symlink_to, other, Path(target.name)),
+            lambda: _linked(other.hardlink_to, other, target),
             lambda: _chain(folder, other, target),
             lambda: _linked_folder(folder) / target.name,
         )
         return draw.choice(roundabout)(), "refuse"
 
     return way
+
+
+def _linked(link: Callable[[Path], None], other: Path, target: Path) -> Path:
+    link(target)
+    return other
 
 
 def _chain(folder: Path, other: Path, target: Path) -> Path:

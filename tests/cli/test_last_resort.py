@@ -52,9 +52,9 @@ def _patched(monkeypatch: pytest.MonkeyPatch, place: str, error: BaseException) 
         holder = getattr(importlib.import_module(module), owner)
     original = getattr(holder, name)
     monkeypatch.setattr(holder, name, fails)
-    for module in [module for key, module in sys.modules.items() if key.startswith("partsketch.")]:
-        if getattr(module, name, None) is original:
-            monkeypatch.setattr(module, name, fails)
+    for other in [other for key, other in sys.modules.items() if key.startswith("partsketch.")]:
+        if getattr(other, name, None) is original:
+            monkeypatch.setattr(other, name, fails)
 
 
 def test_every_command_is_tried() -> None:
@@ -103,7 +103,7 @@ def test_what_the_system_refuses(
     assert errors.count("\n") == (1 if words else 0)
 
 
-def _streams(prepare: Callable[[], None], *arguments: str) -> tuple[int, str]:
+def _streams(prepare: Callable[[], object], *arguments: str) -> tuple[int, str]:
     ended = subprocess.run(
         [sys.executable, "-m", "partsketch", *arguments],
         capture_output=True,

@@ -55,10 +55,17 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
 def test_file_and_folder_are_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     flush, replace = files._flush, os.replace
-    monkeypatch.setattr(
-        files, "_flush", lambda path: (order.append("folder" if path.is_dir() else "file"), flush(path))
-    )
-    monkeypatch.setattr(os, "replace", lambda old, new: (order.append("rename"), replace(old, new)))
+
+    def watched_flush(path: Path) -> None:
+        order.append("folder" if path.is_dir() else "file")
+        flush(path)
+
+    def watched_replace(old: Path, new: Path) -> None:
+        order.append("rename")
+        replace(old, new)
+
+    monkeypatch.setattr(files, "_flush", watched_flush)
+    monkeypatch.setattr(os, "replace", watched_replace)
     write_atomically(tmp_path / "file", b"new")
     assert order == ["file", "rename", "folder"]
 

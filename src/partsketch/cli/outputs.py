@@ -14,7 +14,7 @@ def check_outputs(
     outputs: Mapping[str, str | os.PathLike[str] | None],
     data: Iterable[str] = (),
     files: Iterable[str | os.PathLike[str]] = (),
-    checkpoint: Path | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> None:
     """Refuse outputs that cannot be written, that are inputs, or that are each other.
 

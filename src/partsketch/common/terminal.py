@@ -24,7 +24,7 @@ _NARROWEST, _WIDEST = 40, 10_000
 class PlainConsole(Console):
     """A console that shows text from data as it is: no markup, no emoji, no control characters."""
 
-    def render_str(self, text: str, **options: Any) -> Text:  # type: ignore[override]
+    def render_str(self, text: str, **options: Any) -> Text:
         """Make a text of a string; line ends stay."""
         return super().render_str(plain(text, keep="\n"), **options)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from partsketch._version import __version__
 from partsketch.model.certificate import Certificate, certify
-from partsketch.model.checks import check_coefficients, check_solutions, checked_certificate
+from partsketch.model.checks import check_coefficients, check_solutions, checked_certificate, checked_inference
 from partsketch.model.inference import Inference, infer
 from partsketch.model.methods import METHODS
 from partsketch.model.model import Model
@@ -122,7 +122,10 @@ def _judged(
     # Partitions of wildly different sizes overflow in some numbers: these are then not stated.
     with np.errstate(over="ignore", invalid="ignore"):
         certified = [certify(*common, number, shared) for number, shared in enumerate(moments)]
-        inferences = tuple(infer(*common, number, shared, certified[number]) for number, shared in enumerate(moments))
+        inferences = tuple(
+            checked_inference(infer(*common, number, shared, certified[number]))
+            for number, shared in enumerate(moments)
+        )
         certificates = tuple(
             checked_certificate(certificate, float(np.square(unit)))
             for certificate, unit in zip(certified, target_units, strict=True)

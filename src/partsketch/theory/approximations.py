@@ -69,7 +69,9 @@ def noise_factor(sketch_size: float, rank: int, rotation: float = math.inf) -> f
     require_sketch_size(sketch_size, rank)
     if math.isinf(rotation):
         return 1.0 / (sketch_size - rank - 1)
-    return max(0.0, rotation - sketch_size) / ((sketch_size - rank - 1) * (rotation - rank))
+    if sketch_size >= rotation:
+        return 0.0
+    return (rotation - sketch_size) / ((sketch_size - rank - 1) * (rotation - rank))
 
 
 def approximate_whole_excess_loss(

@@ -38,7 +38,7 @@ class NpyPart:
         """Map the file into memory; nothing is read yet."""
         try:
             array: NDArray[Any] = np.load(self.path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError, OSError, OverflowError, SyntaxError, TypeError, MemoryError) as error:
+        except Exception as error:  # the header is parsed as Python, and damaged ones end in any error
             raise UnreadableError(
                 f"{self.name} cannot be read as a .npy file: it is truncated or damaged, or holds no numbers."
             ) from error
