@@ -169,8 +169,8 @@ def _set(key: str, *values: Any) -> Forgery:
     return forge
 
 
-def _in_parts(changes: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any], Random], None]:
-    def change(header: dict[str, Any], draw: Random) -> None:
+def _in_parts(changes: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any], random.Random], None]:
+    def change(header: dict[str, Any], draw: random.Random) -> None:
         for part in header["parts"]:
             part.update(changes(part))
 
