@@ -159,7 +159,7 @@ def mutated(data: bytes, draw: random.Random) -> bytes:
     return bytes(changed)
 
 
-Forgery = Callable[[dict[str, Any], random.Random], None]
+Forgery = Callable[[dict[str, Any], random.Random], object]
 
 
 def _set(key: str, *values: Any) -> Forgery:
