@@ -25,7 +25,7 @@ def excess_losses(sites: dict[str, pa.Table], seed: int) -> list[float]:
     """Return the relative excess loss of the sketches, and after each round."""
     rows = pa.concat_tables(sites.values())
     exact = ps.fit(rows, "y", method="exact")
-    best, least = exact.predict(rows), exact.certificate.minimal_loss
+    best, least = exact.predict(rows), exact.certificate.minimal_loss or 1.0
     size = 4 * (COLUMNS + 1)
     sketches = [ps.sketch(table, "y", site=site, sketch_size=size, random_state=seed) for site, table in sites.items()]
     rounds = ps.refine(sketches)

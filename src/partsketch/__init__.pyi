@@ -1,6 +1,6 @@
 from . import theory
 from ._version import __version__
-from .api import answer, combine, fit, refine, sketch
+from .api import combine, fit, sketch
 from .common.errors import InputError, PartsketchError, PartsketchWarning
 from .engines.local import LocalEngine
 from .estimator import SketchedRegression
@@ -14,6 +14,7 @@ from .planner.diagnosis.results import Diagnosis
 from .planner.plan import Plan
 from .report.page import write_report
 from .sites.rounds.answer import Answer
+from .sites.rounds.api import answer, refine
 from .sites.rounds.question import Question
 from .sites.rounds.rounds import Rounds
 from .summaries.summary import Summary

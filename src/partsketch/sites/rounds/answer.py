@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,12 +76,12 @@ class Answer:
             "losses": None if self.losses is None else self.losses.tolist(),
         }
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the answer, whole or not at all."""
         round_file.save(self.to_dict(), Path(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> Answer:
+    def load(cls, path: str | PathLike[str]) -> Answer:
         """Read an answer that `save` wrote."""
         values = round_file.load(Path(path), "answer", _RULES)
         if values["row_count"] % values["rounded_to"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -95,12 +96,12 @@ class Question:
             "preconditioner": self.preconditioner,
         }
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the question, whole or not at all."""
         round_file.save(self.to_dict(), Path(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> Question:
+    def load(cls, path: str | PathLike[str]) -> Question:
         """Read a question that `save` wrote."""
         values = round_file.load(Path(path), "question", _RULES)
         fault = _fault(values)

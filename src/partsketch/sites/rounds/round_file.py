@@ -9,16 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import re
-import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from partsketch.common.errors import InputError
 from partsketch.common.files import write_atomically
-from partsketch.summaries.file_header import LARGEST_COUNT, MOST_COLUMNS, HeaderError, name_fault, parse
+from partsketch.common.reading import read_at_most
+from partsketch.summaries.file_header import LARGEST_COUNT, MOST_COLUMNS, name_fault, parse
+from partsketch.summaries.file_rules import HeaderError
 
 #: A question of 65,536 columns and a target takes about a tenth of this.
 LARGEST_FILE = 2**26
@@ -88,7 +88,7 @@ def save(values: Mapping[str, Any], path: Path) -> None:
 
 def load(path: Path, what: str, rules: Mapping[str, Rule]) -> dict[str, Any]:
     """Read a file that says it is `what` ("question", "answer") and follows the rules."""
-    content = _content(path)
+    content = read_at_most(path, LARGEST_FILE, f"a partsketch {what}")
     try:
         values = parse(content)
     except HeaderError as error:
@@ -109,18 +109,3 @@ def load(path: Path, what: str, rules: Mapping[str, Rule]) -> dict[str, Any]:
     if values["checksum"] != digest_of(values):
         raise InputError(f"{path} is damaged: its contents do not match its checksum.")
     return values
-
-
-def _content(path: Path) -> bytes:
-    try:
-        # Opening a named pipe must not wait for somebody to write to it.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise InputError(f"Cannot read {path}: it is not an ordinary file.")
-            if status.st_size > LARGEST_FILE:
-                raise InputError(f"Cannot read {path}: it has {status.st_size} bytes, more than {LARGEST_FILE}.")
-            return file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error

@@ -149,9 +149,8 @@ class Rounds:
         """The model after the rounds so far, with its certificate."""
         if not self.answers:
             return self._fit.model
-        losses = None
-        if all(answer.losses is not None for answer in self.answers[-1]):
-            losses = np.sum([answer.losses for answer in self.answers[-1]], axis=0)
+        told = [answer.losses for answer in self.answers[-1] if answer.losses is not None]
+        losses = np.sum(told, axis=0) if len(told) == len(self.answers[-1]) else None
         coefficients = self.questions[self.finished].coefficients
         return refined_model(self._fit, self._start, coefficients, self._advances, self._law, losses, self.finished)
 
