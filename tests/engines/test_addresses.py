@@ -24,6 +24,13 @@ from tests.engines.conftest import need
 ENGINES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}
 
 
+@pytest.fixture(autouse=True)
+def no_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests of a cluster in this process may have left a Ray runtime: no address is looked at beside one."""
+    if "ray" in sys.modules:
+        monkeypatch.setattr("ray.is_initialized", lambda: False)
+
+
 @pytest.fixture
 def deaf() -> Iterator[int]:
     """Give the port of a server that takes connections and says nothing."""
