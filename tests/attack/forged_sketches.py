@@ -132,9 +132,9 @@ def _header(data: bytearray, draw: random.Random) -> None:
         if action == 0:
             holder.pop(key, None)
         elif action == 1:
-            holder[draw.choice(["surprise", "\x1b", "site", "kind"])] = draw.choice(ODD)
+            holder[draw.choice(["surprise", "\x1b", "site", "kind"])] = copy.deepcopy(draw.choice(ODD))
         else:
-            holder[key] = draw.choice(ODD)
+            holder[key] = copy.deepcopy(draw.choice(ODD))
     text = json.dumps(values)
     if draw.random() < 0.1:
         text = text.replace("{", '{"kind": "gaussian", ', 1)
@@ -159,7 +159,7 @@ def mutated(data: bytes, draw: random.Random) -> bytes:
     return bytes(changed)
 
 
-Forgery = Callable[[dict[str, Any], random.Random], None]
+Forgery = Callable[[dict[str, Any], random.Random], object]
 
 
 def _set(key: str, *values: Any) -> Forgery:
@@ -169,8 +169,8 @@ def _set(key: str, *values: Any) -> Forgery:
     return forge
 
 
-def _in_parts(changes: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any], Random], None]:
-    def change(header: dict[str, Any], draw: Random) -> None:
+def _in_parts(changes: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any], random.Random], None]:
+    def change(header: dict[str, Any], draw: random.Random) -> None:
         for part in header["parts"]:
             part.update(changes(part))
 
