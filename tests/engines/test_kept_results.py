@@ -88,7 +88,7 @@ def test_a_folder_of_another_fit_and_a_damaged_one_are_refused(tmp_path: Path) -
         pass
     text = (tmp_path / "checkpoint.json").read_text()
     (tmp_path / "checkpoint.json").write_text(text.replace('"seed": 7', '"seed": 8'))
-    with pytest.raises(InputError, match="checkpoint.json is missing or cut short"):
+    with pytest.raises(InputError, match=r"checkpoint\.json is missing or cut short"):
         recorded_seed(tmp_path)
 
 
