@@ -9,7 +9,7 @@ from partsketch._version import __version__
 
 if TYPE_CHECKING:
     from partsketch import theory
-    from partsketch.api import combine, fit, sketch
+    from partsketch.api import combine, fit, read_summaries, sketch, summarise
     from partsketch.common.errors import InputError, PartsketchError, PartsketchWarning
     from partsketch.engines.local import LocalEngine
     from partsketch.estimator import SketchedRegression
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from partsketch.planner.diagnosis.api import diagnose
     from partsketch.planner.diagnosis.results import Diagnosis
     from partsketch.planner.plan import Plan
+    from partsketch.questions.summaries import Summaries
     from partsketch.report.page import write_report
     from partsketch.summaries.summary import Summary
 
@@ -35,6 +36,7 @@ __all__ = [
     "PartsketchWarning",
     "Plan",
     "SketchedRegression",
+    "Summaries",
     "Summary",
     "__version__",
     "combine",
@@ -42,7 +44,9 @@ __all__ = [
     "fit",
     "load",
     "plan",
+    "read_summaries",
     "sketch",
+    "summarise",
     "theory",
     "write_report",
 ]
@@ -59,13 +63,16 @@ _HOMES = {
     "PartsketchWarning": "common.errors",
     "Plan": "planner.plan",
     "SketchedRegression": "estimator",
+    "Summaries": "questions.summaries",
     "Summary": "summaries.summary",
     "combine": "api",
     "diagnose": "planner.diagnosis.api",
     "fit": "api",
     "load": "model.file",
     "plan": "planner.api",
+    "read_summaries": "api",
     "sketch": "api",
+    "summarise": "api",
     "write_report": "report.page",
 }
 

@@ -136,7 +136,7 @@ def test_every_flipped_byte_gives_the_same_model_or_an_error(tmp_path: Path) -> 
         (b'{"format": "partsketch model"}', "version None"),
         (b'{"format": "partsketch model", "version": "1"}', "version 1"),
         (b'{"format": "partsketch model", "version": 1}', "model version 1.*fit the model again"),
-        (b'{"format": "partsketch model", "version": 2}', "damaged"),
+        (b'{"format": "partsketch model", "version": 3}', "damaged"),
     ],
 )
 def test_files_that_are_not_models(tmp_path: Path, content: bytes, message: str) -> None:

@@ -89,7 +89,7 @@ def standardise(
     centre = common_centre(summaries) if free else np.zeros(len(summaries[0].columns))
     rows = [summary.rows.moved(-centre) for summary in summaries]
     picked = [type(part)(part.high[:, chosen], part.low[:, chosen]) for part in rows]
-    unit = _units([part.high for part in picked], sum(summary.weight_sum for summary in summaries), free)
+    unit = spread_units([part.high for part in picked], sum(summary.weight_sum for summary in summaries), free)
     spread = unit[len(features) :]
     unit[len(features) :] = np.where((spread > _LARGEST) | (spread < _SMALLEST), spread, 1.0)
     coordinates = Coordinates(len(features), free, centre[chosen], unit)
@@ -99,7 +99,7 @@ def standardise(
     )
 
 
-def _units(matrices: Sequence[FloatArray], weight: float, free: int) -> FloatArray:
+def spread_units(matrices: Sequence[FloatArray], weight: float, free: int) -> FloatArray:
     """Return powers of two close to the spreads of the columns in all matrices together; one for none."""
     stacked = np.vstack(matrices)
     largest = np.abs(stacked).max(axis=0, initial=0.0)

@@ -22,7 +22,7 @@ from partsketch.sources.encoding import Encoding
 
 FILE_FORMAT = "partsketch model"
 #: Raised when the keys of a saved model change; `tests/model_keys.json` remembers them.
-FILE_VERSION = 2
+FILE_VERSION = 3
 
 
 def to_dict(model: Model) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from partsketch.common.linalg.solve import solve_least_squares
 from partsketch.model.combine import Combination, Regression
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
+from partsketch.model.wild_inference import WildInference
 from partsketch.summaries.summary import Summary
 from partsketch.theory.covariance import (
     CoefficientCovariance,
@@ -34,6 +35,9 @@ FloatArray = NDArray[np.float64]
 
 #: The fits that a number may be of: averaged and stacked fits also tell of others, which they stand for.
 THIS_FIT, EXACT_FIT = "this fit", "exact least squares"
+
+#: With more columns than these the covariance is not kept: it is their square.
+MOST_COLUMNS_WITH_COVARIANCE = 1000
 
 #: Below this p-value of a test that partitions agree, averaged fits have no standard errors around shared coefficients.
 LEAST_AGREEMENT = 0.001
@@ -65,6 +69,12 @@ class Inference:
         Why standard errors are unavailable; empty when they are available.
     noise_variance_of, r_squared_of
         Which fit the noise variance and r_squared are of: "this fit", or "exact least squares" on all rows.
+    covariance
+        Of the coefficients around the true ones, for tests; None without standard errors or beyond 1000 columns.
+    vcov
+        What the standard errors assume: "iid" noise as above, or "CRV1", "CRV3", "wild": partitions are clusters.
+    wild
+        P-values and intervals of the wild bootstrap; None without one.
     """
 
     standard_errors: FloatArray | None
@@ -77,17 +87,24 @@ class Inference:
     reason: str
     noise_variance_of: str = THIS_FIT
     r_squared_of: str = THIS_FIT
+    covariance: FloatArray | None = None
+    vcov: str = "iid"
+    wild: WildInference | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values as plain data."""
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
+        plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
+        return {**plain, "wild": None if self.wild is None else self.wild.to_dict()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Inference:
         """Return what `to_dict` described."""
-        arrays = ("standard_errors", "spread_standard_errors")
-        read = {name: None if values[name] is None else np.array(values[name], dtype=np.float64) for name in arrays}
-        return cls(**{**values, **read})
+        arrays = ("standard_errors", "spread_standard_errors", "covariance")
+        read: dict[str, Any] = {
+            name: None if values[name] is None else np.array(values[name], dtype=np.float64) for name in arrays
+        }
+        wild = values["wild"] and WildInference.from_dict(values["wild"])
+        return cls(**{**values, **read, "wild": wild})
 
     def errors_of(self, kind: str) -> tuple[FloatArray, float]:
         """Return standard errors and degrees of freedom of the kind "model" or "spread", or say why there are none."""
@@ -153,7 +170,21 @@ def infer(
         reason=reason,
         noise_variance_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
         r_squared_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
+        covariance=_kept_covariance(covariance, regression, number),
     )
+
+
+def _kept_covariance(
+    covariance: CoefficientCovariance | None, regression: Regression, number: int
+) -> FloatArray | None:
+    """Return the covariance of the coefficients of the columns as they are."""
+    if covariance is None or len(covariance.matrix) > MOST_COLUMNS_WITH_COVARIANCE:
+        return None
+    matrix = covariance.matrix
+    if regression.coordinates is not None:
+        transformation = regression.coordinates.transformation(number)
+        matrix = transformation @ matrix @ transformation.T
+    return matrix if np.isfinite(matrix).all() else None
 
 
 def _target_unit(regression: Regression, number: int) -> float:

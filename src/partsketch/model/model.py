@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.model import intervals
 from partsketch.model.certificate import Certificate
 from partsketch.model.inference import Inference
+from partsketch.model.intervals import RestrictionTest, Spread, ends, spread_of
 from partsketch.model.outlook import Outlook, Settled
 from partsketch.model.record import Record
 from partsketch.sources.base import Source
@@ -101,29 +103,33 @@ class Model:
     ) -> tuple[FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None]:
         """Return standard errors, t values, p values, lower and upper ends for target `number`; None if unavailable."""
         try:
-            errors, freedom = self.inferences[number].errors_of(kind)
+            spread = spread_of(self, number, kind)
         except InputError:
             if kind != "model":
                 raise
             return None, None, None, None, None
-        from scipy.special import stdtr
+        lower, upper = ends(spread, level)
+        t_values, p_values = spread.tests()
+        return spread.errors, t_values, p_values, lower, upper
 
-        centre = self.column_coefficients[:, number]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            t_values = centre / errors
-        lower, upper = self._ends(centre, errors, freedom, level)
-        p_values: FloatArray = np.asarray(2 * stdtr(freedom, -np.abs(t_values)), dtype=np.float64)
-        return errors, t_values, p_values, lower, upper
+    @property
+    def standard_errors(self) -> FloatArray:
+        """Standard errors in the order of `column_names`, by the vcov of the fit; (targets, columns) for several."""
+        return self._by_target(lambda spread: spread.errors)
 
-    @staticmethod
-    def _ends(centre: FloatArray, errors: FloatArray, freedom: float, level: float) -> tuple[FloatArray, FloatArray]:
-        # The distributions of scipy.stats take longer to load than many a fit takes.
-        from scipy.special import stdtrit
+    @property
+    def t_values(self) -> FloatArray:
+        """Coefficients in units of their standard errors, in the same order."""
+        return self._by_target(lambda spread: spread.tests()[0])
 
-        if not 0 < level < 1:
-            raise InputError(f"level is {level}: give a number between 0 and 1, such as 0.95.")
-        reach = float(stdtrit(freedom, 0.5 + level / 2)) * errors
-        return centre - reach, centre + reach
+    @property
+    def p_values(self) -> FloatArray:
+        """Two-sided p-values of the coefficients being zero, in the same order."""
+        return self._by_target(lambda spread: spread.tests()[1])
+
+    def _by_target(self, value: Callable[[Spread], FloatArray]) -> FloatArray:
+        values = [value(spread_of(self, number, "model")) for number in range(len(self.target_names))]
+        return values[0] if len(values) == 1 else np.stack(values)
 
     def conf_int(self, level: float = 0.95, kind: str = "model") -> FloatArray:
         """Return confidence intervals for the true coefficients.
@@ -133,8 +139,8 @@ class Model:
         level
             Nominal coverage.
         kind
-            "model" assumes independent noise of one variance; "spread" uses the spread of the partitions' fits around
-            their average with t quantiles of k − 1 degrees of freedom, and no noise model.
+            "model" is by the vcov of the fit, by default independent noise of one variance; "spread" uses the spread of
+            the partitions' fits around their average with t quantiles of k − 1 degrees of freedom, and no noise model.
 
         Returns
         -------
@@ -142,11 +148,26 @@ class Model:
             Lower and upper ends in the order of `column_names`, shape (columns, 2); (targets, columns, 2) for several
             targets.
         """
-        intervals = []
-        for number, inference in enumerate(self.inferences):
-            errors, freedom = inference.errors_of(kind)
-            intervals.append(np.stack(self._ends(self.column_coefficients[:, number], errors, freedom, level), axis=1))
-        return intervals[0] if len(intervals) == 1 else np.stack(intervals)
+        return intervals.conf_int(self, level, kind)
+
+    def test(self, restrictions: str | Model, *, target: str | None = None) -> RestrictionTest:
+        """Test linear restrictions on the coefficients by an F test, with the covariance of the fit.
+
+        Parameters
+        ----------
+        restrictions
+            Equations, separated by commas, such as "distance = 2, night = 0" or "a + 2*b = c". Names with blanks or
+            signs in them stand in backticks or quotes; the intercept is called (intercept). Or a model with fewer
+            features: tests that the coefficients that it lacks are zero.
+        target
+            Which target, where there are several.
+
+        Returns
+        -------
+        RestrictionTest
+            With `statistic`, `df` and `p_value`.
+        """
+        return intervals.tested(self, restrictions, target)
 
     def summary(self, level: float = 0.95, kind: str = "model") -> FitSummary:
         """Return the fit as a table: coefficients, standard errors, t and p values, intervals, and the certificate."""
@@ -196,6 +217,11 @@ class Model:
         """Open data with the columns, and the encoding of text columns, that this model was fitted with."""
         from partsketch.sources import open_source
 
+        if self.record.options.get("intercept") == "partition":
+            raise InputError(
+                "The model has an intercept for each partition, and rows do not say theirs: add partition_intercepts "
+                "to the products with the coefficients, or fit with intercept='common'."
+            )
         raw = self.encoding.source_columns(self.feature_names)
         source = open_source(data, features=raw, missing=missing, encoding=self.encoding)
         if source.feature_names != self.feature_names:

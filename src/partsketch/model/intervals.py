@@ -1,0 +1,150 @@
+"""Intervals and tests of the coefficients of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.model.inference import MOST_COLUMNS_WITH_COVARIANCE
+from partsketch.model.restrictions import read_restrictions
+from partsketch.model.wild_inference import WildInference
+
+if TYPE_CHECKING:
+    from partsketch.model.model import Model
+
+FloatArray = NDArray[np.float64]
+
+
+class Spread(NamedTuple):
+    """Middle, standard errors and degrees of freedom of intervals; what a wild bootstrap says in place of t."""
+
+    centre: FloatArray
+    errors: FloatArray
+    freedom: float
+    wild: WildInference | None = None
+
+    def tests(self) -> tuple[FloatArray, FloatArray]:
+        """Return t values and two-sided p-values of zero."""
+        # The distributions of scipy.stats take longer to load than many a fit takes.
+        from scipy.special import stdtr
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t_values = self.centre / self.errors
+        if self.wild is not None:
+            return t_values, self.wild.p_values
+        return t_values, np.asarray(2 * stdtr(self.freedom, -np.abs(t_values)), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class RestrictionTest:
+    """An F test of linear restrictions on the coefficients.
+
+    Attributes
+    ----------
+    statistic
+        F.
+    df
+        Degrees of freedom: number of independent restrictions, and those of the noise.
+    p_value
+        Chance of an F at least as large if the restrictions hold.
+    """
+
+    statistic: float
+    df: tuple[int, float]
+    p_value: float
+
+    def __str__(self) -> str:
+        freedom = f"{self.df[0]} and {self.df[1]:.4g} degrees of freedom"
+        return f"F = {self.statistic:.4g} with {freedom}, p = {self.p_value:.3g}"
+
+
+def spread_of(model: Model, number: int, kind: str) -> Spread:
+    """Return what the intervals of target `number` are made of, or say why there are none."""
+    inference = model.inferences[number]
+    wild = inference.wild if kind == "model" else None
+    return Spread(model.column_coefficients[:, number], *inference.errors_of(kind), wild)
+
+
+def ends(spread: Spread, level: float) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper ends of t intervals, or those of the wild bootstrap."""
+    from scipy.special import stdtrit
+
+    if not 0 < level < 1:
+        raise InputError(f"level is {level}: give a number between 0 and 1, such as 0.95.")
+    if spread.wild is not None:
+        lower, upper = spread.wild.interval(level).T
+        return lower, upper
+    reach = float(stdtrit(spread.freedom, 0.5 + level / 2)) * spread.errors
+    return spread.centre - reach, spread.centre + reach
+
+
+def conf_int(model: Model, level: float, kind: str) -> FloatArray:
+    """Return intervals of all targets: (columns, 2), or (targets, columns, 2) for several."""
+    found = [np.stack(ends(spread_of(model, number, kind), level), axis=1) for number in range(len(model.target_names))]
+    return found[0] if len(found) == 1 else np.stack(found)
+
+
+def tested(model: Model, restrictions: str | Model, target: str | None) -> RestrictionTest:
+    """Test linear restrictions on the coefficients of a target, or a model that has fewer columns."""
+    number = _target_number(model, target)
+    if isinstance(restrictions, str):
+        matrix, values = read_restrictions(restrictions, model.column_names)
+    else:
+        matrix, values = _nested(model, restrictions)
+    spread = spread_of(model, number, "model")
+    covariance = model.inferences[number].covariance
+    if covariance is None:
+        raise InputError(
+            f"The covariance of more than {MOST_COLUMNS_WITH_COVARIANCE} columns is not kept: fit with fewer features "
+            "to test restrictions."
+        )
+    return f_test(matrix, values, spread.centre, covariance, spread.freedom)
+
+
+def f_test(
+    matrix: FloatArray, values: FloatArray, centre: FloatArray, covariance: FloatArray, freedom: float
+) -> RestrictionTest:
+    """Return the F test of `matrix @ coefficients = values`."""
+    from scipy.special import fdtrc
+
+    away, spread = matrix @ centre - values, matrix @ covariance @ matrix.T
+    # Restrictions on columns of other units have variances of other sizes: compare them in their own.
+    scale = np.sqrt(np.diagonal(spread))
+    if not np.all(scale > 0):
+        raise InputError("A restriction is on coefficients that have no variance: leave dependent columns out of it.")
+    eigenvalues, vectors = np.linalg.eigh(spread / np.outer(scale, scale))
+    if eigenvalues[0] < 1e-12 * eigenvalues[-1]:
+        raise InputError(
+            "The restrictions are not independent, are on dependent columns, or are more than there are clusters: "
+            "state each thing once, and fewer of them."
+        )
+    turned = vectors.T @ (away / scale)
+    statistic = float(np.sum(turned**2 / eigenvalues)) / len(values)
+    return RestrictionTest(statistic, (len(values), freedom), float(fdtrc(len(values), freedom, statistic)))
+
+
+def _nested(model: Model, smaller: Model) -> tuple[FloatArray, FloatArray]:
+    """Return the restrictions that make a smaller model of a model: columns that it does not have are zero."""
+    names, kept = model.column_names, set(smaller.column_names)
+    extra = [place for place, name in enumerate(names) if name not in kept]
+    circumstances = [(one.record.options.get("intercept"), one.record.row_count) for one in (model, smaller)]
+    alike = circumstances[0] == circumstances[1] and model.target_names == smaller.target_names
+    if not kept < set(names) or not alike:
+        raise InputError(
+            "The other model is not nested in this one: it must have the same target, rows and kind of intercept, and "
+            "some of this one's features."
+        )
+    return np.eye(len(names))[extra], np.zeros(len(extra))
+
+
+def _target_number(model: Model, target: str | None) -> int:
+    if target is None and len(model.target_names) == 1:
+        return 0
+    if target not in model.target_names:
+        named = ", ".join(map(repr, model.target_names))
+        raise InputError(f"target is {target!r}: name one of {named}.")
+    return model.target_names.index(target)

@@ -1,0 +1,213 @@
+"""Exact summaries of all partitions: made in one pass, kept in one file, asked any regression among their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.blas import one_thread_each
+from partsketch.questions.choice import Names, as_names, expanded, require_column, require_distinct
+from partsketch.questions.panel import Panel, make_panel
+from partsketch.sketches.base import get_sketch
+from partsketch.summaries.provenance import About
+from partsketch.summaries.summary import Summary
+from partsketch.summaries.tasks import INTERCEPT
+
+if TYPE_CHECKING:
+    from partsketch.model.model import Model
+
+Intercept = Literal["common", "partition", False]
+
+
+@dataclass(frozen=True, eq=False)
+class Summaries:
+    """The exact factor of each partition; every linear model among the columns follows from them, without the rows.
+
+    Attributes
+    ----------
+    factors
+        One exact summary per partition.
+    """
+
+    factors: tuple[Summary, ...]
+    _panels: dict[str, Panel] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.factors:
+            raise InputError("There are no summaries: give at least one partition.")
+        first = self.factors[0]
+        for summary in self.factors:
+            if get_sketch(summary.kind).is_random:
+                raise InputError(
+                    f"Questions need exact summaries, and {summary.parts[0].name!r} is a {summary.kind} sketch: make "
+                    "it with summarise, or use combine."
+                )
+            if summary.columns != first.columns:
+                raise InputError(
+                    f"{first.parts[0].name!r} and {summary.parts[0].name!r} have different columns: summarise the same "
+                    "columns in the same order."
+                )
+
+    def __len__(self) -> int:
+        return len(self.factors)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Summaries) and self.factors == other.factors
+
+    def __hash__(self) -> int:
+        return hash(self.factors)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(self.columns[:8]) + (", …" if len(self.columns) > 8 else "")
+        rows = sum(self.row_counts)
+        return f"Summaries({len(self)} partition{'s' * (len(self) != 1)}, {rows:,} rows, columns: {columns})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"factors": self.factors, "_panels": {}}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Name of each partition; those of site and label in front where partitions would be called alike."""
+        firsts = [summary.parts[0] for summary in self.factors]
+        short = [part.partition for part in firsts]
+        names = [part.name for part in firsts] if len(set(short)) < len(short) else short
+        return tuple(name or "all" for name in names)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that can be asked about; the intercept is not one."""
+        return tuple(name for name in self.factors[0].columns if name != INTERCEPT)
+
+    @property
+    def row_counts(self) -> tuple[int, ...]:
+        """Rows behind each partition."""
+        return tuple(summary.row_count for summary in self.factors)
+
+    @property
+    def about(self) -> About:
+        """What the maker tells of the columns: targets that were meant, encoded text."""
+        return self.factors[0].about
+
+    def panel(self, intercept: Intercept) -> Panel:
+        """Return the factors in coordinates for regressions with this intercept; made once."""
+        if intercept is not False and intercept not in ("common", "partition"):
+            raise InputError(f"intercept is {intercept!r}: choose 'common', 'partition' or False.")
+        if intercept and self.factors[0].columns[0] != INTERCEPT:
+            raise InputError("The summaries have no column of ones: make them again, or ask with intercept=False.")
+        kind = intercept or "none"
+        if kind not in self._panels:
+            with one_thread_each():
+                self._panels[kind] = make_panel(self.factors, kind)
+        return self._panels[kind]
+
+    def select(self, partitions: Sequence[str] | None = None, columns: Names | None = None) -> Summaries:
+        """Return the summaries of some partitions and columns.
+
+        Parameters
+        ----------
+        partitions
+            Names of partitions; None keeps all.
+        columns
+            Names of columns, an encoded column by its own name too; None keeps all.
+        """
+        factors = self.factors
+        if partitions is not None:
+            numbers = {name: number for number, name in enumerate(self.names)}
+            wanted = as_names(partitions)
+            for name in wanted:
+                if name not in numbers:
+                    raise InputError(f"There is no partition {name!r}: see names, such as {list(self.names[:5])}.")
+            if len(set(wanted)) != len(wanted):
+                raise InputError("A partition is named twice: name it once.")
+            factors = tuple(factors[numbers[name]] for name in wanted)
+        if columns is not None:
+            chosen = expanded(as_names(columns), self.about.encoding)
+            require_distinct(chosen)
+            for name in chosen:
+                require_column(factors[0].columns, name)
+            factors = tuple(summary.narrowed(tuple(chosen)) for summary in factors)
+        return Summaries(factors)
+
+    def add(
+        self,
+        data: Any,
+        *,
+        partition_by: str | None = None,
+        n_partitions: int | None = None,
+        weights: str | None = None,
+        missing: Literal["error", "drop"] = "error",
+        engine: Any = "local",
+        site: str = "",
+        label: str = "",
+    ) -> Summaries:
+        """Return the summaries with more rows: those of data, or other summaries.
+
+        Rows of a partition that is there already add to it; others become partitions of their own.
+
+        Parameters
+        ----------
+        data
+            Other `Summaries`, or rows with the same columns, whatever `summarise` takes.
+        partition_by, n_partitions, weights, missing, engine, site
+            As in `summarise`.
+        label
+            Which rows these are, such as a day; by default numbered.
+        """
+        from partsketch.sites.summarise import add_rows, joined
+
+        if isinstance(data, Summaries):
+            return joined([self, data])
+        return add_rows(self, data, partition_by, n_partitions, weights, missing, engine, site, label)
+
+    def save(self, path: str | Path) -> None:
+        """Write all partitions to one file (.psk), whole or not at all."""
+        from partsketch.summaries.collection_file import save
+
+        save(self.factors, Path(path))
+
+    def fit(
+        self,
+        target: Names | None = None,
+        features: Names | None = None,
+        *,
+        intercept: Intercept = "common",
+        alpha: float = 0.0,
+        vcov: str = "iid",
+        draws: int = 9999,
+        weights: str = "webb",
+        random_state: int = 0,
+    ) -> Model:
+        """Fit exact least squares, or ridge regression, of any columns on any others.
+
+        Parameters
+        ----------
+        target
+            A column, or several; or a formula such as "fare ~ distance + night". None takes the targets that were named
+            when the summaries were made.
+        features
+            Columns; None takes all others. The name of an encoded column stands for all its indicators.
+        intercept
+            "common": one for all rows; "partition": one for each partition; False: none.
+        alpha
+            Ridge penalty on all rows together.
+        vcov
+            "iid": independent noise of one variance. "CRV1", "CRV3": partitions are clusters, within which noise may be
+            anything; "CRV3" is the jackknife, which leaves out one partition after the other. "wild": as "CRV1", with
+            p-values and intervals from the restricted wild cluster bootstrap.
+        draws, weights, random_state
+            Of the wild bootstrap: how many draws, "webb" or "rademacher", and the seed. All sign vectors are taken once
+            each where there are not more of them than draws, with "rademacher".
+
+        Returns
+        -------
+        Model
+            As from `partsketch.fit`; `standard_errors`, `t_values`, `p_values`, `conf_int` and `test` are by `vcov`.
+        """
+        from partsketch.questions.fit import fit_summaries
+        from partsketch.questions.wild import Bootstrap
+
+        return fit_summaries(self, target, features, intercept, alpha, vcov, Bootstrap(draws, weights, random_state))
