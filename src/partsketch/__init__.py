@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from partsketch.planner.diagnosis.results import Diagnosis
     from partsketch.planner.plan import Plan
     from partsketch.questions.summaries import Summaries
+    from partsketch.questions.table import table
     from partsketch.report.page import write_report
     from partsketch.summaries.summary import Summary
 
@@ -47,6 +48,7 @@ __all__ = [
     "read_summaries",
     "sketch",
     "summarise",
+    "table",
     "theory",
     "write_report",
 ]
@@ -73,6 +75,7 @@ _HOMES = {
     "read_summaries": "api",
     "sketch": "api",
     "summarise": "api",
+    "table": "questions.table",
     "write_report": "report.page",
 }
 

@@ -71,6 +71,10 @@ class Coordinates:
             errors[0] = np.sqrt(max(float(weights @ covariance @ weights), 0.0))
         return np.asarray(errors * self.unit[self.features + target])
 
+    def scaling(self, target: int) -> FloatArray:
+        """Return T for the value at the centre in place of the intercept: units alone."""
+        return np.asarray(np.diag(1.0 / self.unit[: self.features]) * self.unit[self.features + target])
+
     def transformation(self, target: int) -> FloatArray:
         """Return T with a = T a' + constant for the coefficients of one target: for covariances."""
         matrix = np.diag(1.0 / self.unit[: self.features])

@@ -14,6 +14,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.files import write_atomically
 from partsketch.model.certificate import Certificate
 from partsketch.model.inference import Inference
+from partsketch.model.instruments import InstrumentTests
 from partsketch.model.model import Model
 from partsketch.model.outlook import Outlook, Settled
 from partsketch.model.record import PartitionRecord, Record
@@ -41,6 +42,7 @@ def to_dict(model: Model) -> dict[str, Any]:
         "certificates": [certificate.to_dict() for certificate in model.certificates],
         "inferences": [inference.to_dict() for inference in model.inferences],
         "encoding": asdict(model.encoding),
+        "instruments": None if model.instruments is None else model.instruments.to_dict(),
         "outlook": model.outlook.to_dict(),
         "record": _record_values(model.record),
     }
@@ -80,6 +82,7 @@ def from_dict(values: dict[str, Any]) -> Model:
             levels=tuple((column, tuple(levels)) for column, levels in encoding["levels"]),
             drop_first=bool(encoding["drop_first"]),
         ),
+        instruments=values["instruments"] and InstrumentTests.from_dict(values["instruments"]),
         look_ahead=Settled(Outlook.from_dict(values["outlook"])),
     )
 

@@ -71,6 +71,9 @@ class Inference:
         Which fit the noise variance and r_squared are of: "this fit", or "exact least squares" on all rows.
     covariance
         Of the coefficients around the true ones, for tests; None without standard errors or beyond 1000 columns.
+    level_covariance
+        Of the value at the centre of the features with itself and the other coefficients: for intervals of predictions,
+        which the intercept of a column far from zero would spoil. None without an intercept or a covariance.
     vcov
         What the standard errors assume: "iid" noise as above, or "CRV1", "CRV3", "wild": partitions are clusters.
     wild
@@ -88,6 +91,7 @@ class Inference:
     noise_variance_of: str = THIS_FIT
     r_squared_of: str = THIS_FIT
     covariance: FloatArray | None = None
+    level_covariance: FloatArray | None = None
     vcov: str = "iid"
     wild: WildInference | None = None
 
@@ -99,7 +103,7 @@ class Inference:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Inference:
         """Return what `to_dict` described."""
-        arrays = ("standard_errors", "spread_standard_errors", "covariance")
+        arrays = ("standard_errors", "spread_standard_errors", "covariance", "level_covariance")
         read: dict[str, Any] = {
             name: None if values[name] is None else np.array(values[name], dtype=np.float64) for name in arrays
         }
@@ -171,7 +175,18 @@ def infer(
         noise_variance_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
         r_squared_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
         covariance=_kept_covariance(covariance, regression, number),
+        level_covariance=_level_covariance(covariance, regression, number),
     )
+
+
+def _level_covariance(
+    covariance: CoefficientCovariance | None, regression: Regression, number: int
+) -> FloatArray | None:
+    """Return how the value at the centre varies with itself and the other coefficients."""
+    if covariance is None or not regression.free_columns:
+        return None
+    row = covariance.matrix[0] / regression.units * _target_unit(regression, number) ** 2
+    return row if np.isfinite(row).all() else None
 
 
 def _kept_covariance(

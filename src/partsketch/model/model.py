@@ -15,8 +15,10 @@ from partsketch.common.errors import InputError
 from partsketch.model import intervals
 from partsketch.model.certificate import Certificate
 from partsketch.model.inference import Inference
+from partsketch.model.instruments import InstrumentTests
 from partsketch.model.intervals import RestrictionTest, Spread, ends, spread_of
 from partsketch.model.outlook import Outlook, Settled
+from partsketch.model.prediction_intervals import errors_of_predictions, intervals_of_predictions
 from partsketch.model.record import Record
 from partsketch.sources.base import Source
 from partsketch.sources.encoding import Encoding
@@ -51,6 +53,8 @@ class Model:
         has an intercept that is a difference of huge numbers; around the centre nothing is.
     encoding
         One-hot encoding of text columns.
+    instruments
+        Tests of the instruments of two-stage least squares; None for other fits.
     look_ahead
         Finds the outlook; it is asked once, when the outlook is first used, because it costs as much as a small fit.
     """
@@ -67,6 +71,7 @@ class Model:
     centre: FloatArray
     level: FloatArray
     encoding: Encoding = field(default_factory=Encoding)
+    instruments: InstrumentTests | None = None
     look_ahead: Callable[[], Outlook] = field(default=_NO_OUTLOOK)
 
     @cached_property
@@ -194,7 +199,14 @@ class Model:
             columns = columns - self.centre[:, None]
         return np.asarray(columns.T @ self.coefficients + self.level)
 
-    def predict(self, data: Any, missing: Literal["error", "drop"] = "error") -> FloatArray:
+    def predict(
+        self,
+        data: Any,
+        missing: Literal["error", "drop"] = "error",
+        *,
+        interval: Literal["confidence", "prediction"] | None = None,
+        level: float = 0.95,
+    ) -> FloatArray:
         """Predict the targets of all rows of an array, data frame, file or glob.
 
         Parameters
@@ -203,15 +215,27 @@ class Model:
             Anything that `partsketch.fit` takes; the target column is not needed.
         missing
             "error" refuses missing values; "drop" leaves their rows out.
+        interval
+            "confidence": where the mean of such rows lies, by the vcov of the fit. "prediction": where a new row lies,
+            whose noise is taken for normal, of the variance of the residuals.
+        level
+            Nominal coverage of the intervals.
 
         Returns
         -------
         numpy.ndarray
-            One prediction per row; shape (rows, targets) when the model has several targets.
+            One prediction per row; shape (rows, targets) when the model has several targets. With an interval one more
+            axis at the end: fit, lower, upper.
         """
+        if interval is not None:
+            return intervals_of_predictions(self, self.open_for_prediction(data, missing), interval, level)
         parts = [values for _, values in self.predict_blocks(self.open_for_prediction(data, missing))]
         predictions = np.concatenate(parts) if parts else np.empty((0, len(self.target_names)))
         return predictions[:, 0] if len(self.target_names) == 1 else predictions
+
+    def prediction_errors(self, data: Any, missing: Literal["error", "drop"] = "error") -> FloatArray:
+        """Return standard errors of what is predicted in the mean, by the vcov of the fit; shaped as predictions."""
+        return errors_of_predictions(self, self.open_for_prediction(data, missing))
 
     def open_for_prediction(self, data: Any, missing: Literal["error", "drop"] = "error") -> Source:
         """Open data with the columns, and the encoding of text columns, that this model was fitted with."""

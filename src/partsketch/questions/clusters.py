@@ -150,12 +150,14 @@ def clustered(
     transformation = coordinates.transformation(number) @ scores.inverse
     root = spread @ transformation.T
     covariance = root.T @ root
+    around_centre = spread @ (coordinates.scaling(number) @ scores.inverse).T
     errors = np.sqrt(np.einsum("ij,ij->j", root, root))
     changed = replace(
         inference,
         standard_errors=errors,
         degrees_of_freedom=float(count - 1),
         covariance=covariance,
+        level_covariance=around_centre[:, 0] @ around_centre if coordinates.free else None,
         reason="",
         vcov=vcov,
     )

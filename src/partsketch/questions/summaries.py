@@ -19,6 +19,7 @@ from partsketch.summaries.tasks import INTERCEPT
 
 if TYPE_CHECKING:
     from partsketch.model.model import Model
+    from partsketch.questions.paths import Path as PenaltyPath
 
 Intercept = Literal["common", "partition", False]
 
@@ -211,3 +212,99 @@ class Summaries:
         from partsketch.questions.wild import Bootstrap
 
         return fit_summaries(self, target, features, intercept, alpha, vcov, Bootstrap(draws, weights, random_state))
+
+    def ridge_path(
+        self,
+        target: str,
+        features: Names | None = None,
+        *,
+        alphas: Sequence[float] | None = None,
+        folds: int | Sequence[int] = 10,
+        intercept: Intercept = "common",
+    ) -> PenaltyPath:
+        """Return ridge regressions for a whole path of penalties, with exact cross-validation.
+
+        Parameters
+        ----------
+        target, features, intercept
+            As in `fit`; one target, and no intercepts of partitions.
+        alphas
+            Penalties on all rows together; None takes 100, from the largest curvature down to 1e-8 of it.
+        folds
+            How many: partitions are dealt to them one after the other. Or the fold of each partition.
+
+        Returns
+        -------
+        Path
+            With `alphas`, `coefficients`, `cv_errors`, `best_alpha`, `one_standard_error_alpha`, and `model()`.
+        """
+        from partsketch.questions.paths import ridge_path
+
+        return ridge_path(self, target, features, alphas, folds, intercept)
+
+    def lasso_path(
+        self,
+        target: str,
+        features: Names | None = None,
+        *,
+        alphas: Sequence[float] | None = None,
+        l1_ratio: float = 1.0,
+        folds: int | Sequence[int] = 10,
+        intercept: Intercept = "common",
+    ) -> PenaltyPath:
+        """Return the lasso, or an elastic net, for a whole path of penalties, with exact cross-validation.
+
+        Parameters
+        ----------
+        target, features, folds, intercept
+            As in `ridge_path`.
+        alphas
+            α in ‖y − Xa‖²/2n + α (l1_ratio ‖a‖₁ + (1 − l1_ratio) ‖a‖²/2); None takes 100, from the least at which all
+            coefficients are zero down to a thousandth of it.
+        l1_ratio
+            Share of the absolute penalty: 1 is the lasso.
+
+        Returns
+        -------
+        Path
+            As from `ridge_path`.
+        """
+        from partsketch.questions.paths import lasso_path
+
+        return lasso_path(self, target, features, alphas, l1_ratio, folds, intercept)
+
+    def instrument(
+        self,
+        target: str,
+        endogenous: Names,
+        instruments: Names,
+        exogenous: Names = (),
+        *,
+        intercept: Intercept = "common",
+        vcov: str = "iid",
+    ) -> Model:
+        """Fit two-stage least squares.
+
+        Parameters
+        ----------
+        target
+            The column to explain.
+        endogenous
+            Features that may be related to the noise.
+        instruments
+            Columns that are not, and say something of the endogenous ones; at least as many.
+        exogenous
+            Other features.
+        intercept
+            As in `fit`.
+        vcov
+            "iid", or "CRV1" with partitions as clusters.
+
+        Returns
+        -------
+        Model
+            As from `fit`; its `instruments` hold the first-stage F tests and Sargan's test of over-identification.
+        """
+        from partsketch.questions.instrument import instrument
+
+        return instrument(self, target, endogenous, instruments, exogenous, intercept, vcov)
