@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import partsketch as ps
@@ -131,6 +132,14 @@ def test_a_formula_names_the_columns() -> None:
         ps.summarise(ROWS, ["a"], formula="y ~ a")
     with pytest.raises(ps.InputError, match="add it as a column"):
         ps.summarise(ROWS, formula="y ~ log(a)")
+
+
+def test_many_rows_without_a_target_that_lie_in_columns() -> None:
+    """Whole tiles of doubles are summed where they lie, and there is no target to look at."""
+    columns = {name: np.random.default_rng(number).normal(size=20_000) for number, name in enumerate("ab")}
+    factor = ps.summarise(pa.table(columns)).factors[0]
+    values = np.column_stack([np.ones(20_000), *columns.values()])
+    np.testing.assert_allclose(factor.matrix.T @ factor.matrix, values.T @ values, rtol=1e-10, atol=1e-8)
 
 
 def test_random_sketches_are_refused() -> None:
