@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from partsketch.engines.base import Engine, TaskOutcome
 from partsketch.engines.run import run_tasks
 from partsketch.engines.tolerance import Tolerance
 from partsketch.sketches.base import SEGMENT_ROWS, get_sketch
+from partsketch.sketches.groups import GroupedTriangularSketch
 from partsketch.sources.base import PartitionLeftOut, Source
 from partsketch.summaries.merge import PieceFold
 from partsketch.summaries.merge_tree import TreeFold
@@ -153,9 +154,7 @@ def gather(
     incomplete = collected.incomplete()
     if incomplete:
         _check_enough(collected, partitioning, tolerance)
-    wholes = [
-        None if partition in incomplete else collected.fold.result(partition) for partition in range(partitioning.count)
-    ]
+    wholes = _wholes(collected, request, incomplete)
     target_range = np.array([[np.inf], [-np.inf]]) * np.ones(len(source.target_names))
     for whole in wholes:
         if whole is not None:
@@ -175,6 +174,23 @@ def gather(
             for partition, error in incomplete.items()
         ),
     )
+
+
+def _wholes(collected: Collector, request: SummaryRequest, incomplete: Collection[int]) -> Sequence[Piece | None]:
+    """Return what came of every partition, in one piece each; None for those of which nothing came, or not all."""
+    sketch = get_sketch(request.specification.kind)
+    count = request.partitioning.count
+    if not isinstance(sketch, GroupedTriangularSketch):
+        return [None if partition in incomplete else collected.fold.result(partition) for partition in range(count)]
+    whole = collected.fold.result(0)
+    groups = {} if whole is None else sketch.taken_apart(whole.matrices[0])
+    found: list[Piece | None] = [None] * count
+    for partition, (matrix, centre, rows, weight) in groups.items():
+        assert whole is not None
+        found[partition] = Piece(
+            partition, 0, (matrix,), rows, weight, whole.target_range, centre if centre.any() else None
+        )
+    return found
 
 
 def guided(
@@ -283,7 +299,7 @@ def _summaries(
                 Summary(
                     matrix=sketch_rows,
                     columns=columns,
-                    kind=request.specification.kind,
+                    kind=sketch.summary_kind or request.specification.kind,
                     parts=(part,),
                     row_count=whole.row_count,
                     weight_sum=whole.weight_sum,

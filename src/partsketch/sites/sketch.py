@@ -16,7 +16,8 @@ from partsketch.engines.base import Engine
 from partsketch.engines.gather import Gathered, gather, guided
 from partsketch.fitting.sketch_size import choose_sketch_size, counted_if_needed
 from partsketch.sites.options import SketchOptions
-from partsketch.sketches.base import SketchSpecification, get_sketch
+from partsketch.sketches.base import GROUPS, SketchSpecification, get_sketch
+from partsketch.sketches.groups import group_segment_rows
 from partsketch.sources.base import Source
 from partsketch.summaries.file_header import name_fault
 from partsketch.summaries.partitions import Partitioning, make_partitioning, single_partition
@@ -55,8 +56,18 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
             options.sketch, _size(source, options), None if options.private else seed, private=options.private
         )
     )
+    segment_rows = 0
+    if options.sketch == "triangular" and options.fit_intercept and partitioning.bounds is None:
+        specification = SketchSpecification(GROUPS)
+        segment_rows = group_segment_rows(len(names) + 1)
     with one_thread_each():
-        request = SummaryRequest(specification, partitioning, options.fit_intercept, row_count=source.row_count)
+        request = SummaryRequest(
+            specification,
+            partitioning,
+            options.fit_intercept,
+            row_count=source.row_count,
+            segment_rows=segment_rows,
+        )
         gathered = gather(source, guided(source, request, engine), engine)
     _check_rows(gathered, partitioning)
     cut = secrets.token_hex(16) if options.private else _cut_name(options, seed, partitioning, names)

@@ -244,6 +244,10 @@ class Sketch(ABC):
         Whether tiles are always held by rows.
     centres_itself
         Whether its accumulators decide what is taken off columns that are far from zero.
+    by_group
+        Whether all partitions are summed side by side, in one table; only the library itself asks for such kinds.
+    summary_kind
+        Kind of the summaries that it makes, if that is not its own.
     segment_rows
         Rows that are summed one after another, before sums are merged: part of what the sketch is, to the last bit.
     """
@@ -258,6 +262,8 @@ class Sketch(ABC):
     needs_row_count: bool = False
     is_summable: bool = True
     default_sparsity: int | None = None
+    by_group: bool = False
+    summary_kind: str = ""
 
     @abstractmethod
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
@@ -311,11 +317,24 @@ class Sketch(ABC):
 
 def get_sketch(kind: str) -> Sketch:
     """Return the sketch of this name."""
+    if kind == GROUPS:
+        return _grouped()
     sketches = {sketch.kind: sketch for sketch in all_sketches()}
     if kind not in sketches:
         known = ", ".join(repr(name) for name in sketches)
         raise InputError(f"sketch is {kind!r}: choose one of {known}.")
     return sketches[kind]
+
+
+#: The exact sketch of many groups side by side; it is not for users, who ask for partitions.
+GROUPS = "triangular_groups"
+
+
+@cache
+def _grouped() -> Sketch:
+    from partsketch.sketches.groups import GroupedTriangularSketch
+
+    return GroupedTriangularSketch()
 
 
 #: Where every kind of sketch is defined. A new one is a file of its own and a line here.

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from partsketch.common.errors import InputError
+from partsketch.sketches.base import get_sketch
 from partsketch.sources.base import Block, Source
 from partsketch.summaries.feeder import TOO_LARGE, NotFiniteError
+from partsketch.summaries.group_walk import walk_groups
 from partsketch.summaries.merge import merge_in_order
 from partsketch.summaries.tasks import Feeder, Piece, SummaryRequest, Task, TaskResult
 
@@ -32,6 +34,8 @@ def summarise_rows(
     `after_block` is called with the number of rows after every block: for progress, and to stop (by raising).
     """
     walk = _contiguous if request.partitioning.bounds is not None else _scattered
+    if get_sketch(request.specification.kind).by_group:
+        walk = walk_groups
     tally = _Tally(after_block)
     # Sketches notice values that are not finite in their products, so the source need not look for them as well.
     try:
