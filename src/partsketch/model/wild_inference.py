@@ -44,27 +44,30 @@ class WildInference:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values as plain data; an infinite end is None."""
-        ends = self.intervals.astype(object)
         return {
             "draws": self.draws,
             "weights": self.weights,
             "seed": str(self.seed),
             "p_values": self.p_values.tolist(),
             "levels": list(self.levels),
-            "intervals": np.where(np.isfinite(self.intervals), ends, None).tolist(),
+            "intervals": [
+                [[end if np.isfinite(end) else None for end in pair] for pair in at_level]
+                for at_level in self.intervals.tolist()
+            ],
         }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> WildInference:
         """Return what `to_dict` described."""
-        intervals = np.array(values["intervals"], dtype=object)
-        missing = np.equal(intervals, None)
-        signs = np.broadcast_to([-np.inf, np.inf], intervals.shape)
+        intervals = [
+            [[-np.inf if low is None else low, np.inf if high is None else high] for low, high in at_level]
+            for at_level in values["intervals"]
+        ]
         return cls(
             draws=int(values["draws"]),
             weights=str(values["weights"]),
             seed=int(values["seed"]),
             p_values=np.array(values["p_values"], dtype=np.float64),
             levels=tuple(values["levels"]),
-            intervals=np.where(missing, signs, np.where(missing, 0.0, intervals)).astype(np.float64),
+            intervals=np.array(intervals, dtype=np.float64),
         )

@@ -78,7 +78,7 @@ def _of_signs(
         rows = np.zeros((len(root) + width, width + 1))
         rows[: len(root), :width], rows[: len(root), width] = root[:, active], right
         rows[len(root) :, :width] = np.diag(np.sqrt(squares[active]))
-        factor = np.linalg.qr(rows, mode="r")
+        factor: FloatArray = np.asarray(np.linalg.qr(rows, mode="r"))
         upper = factor[:width, :width]
         if not np.abs(np.diagonal(upper)).min() > 0:
             return None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
@@ -24,6 +26,8 @@ from partsketch.summaries.tasks import INTERCEPT
 
 if TYPE_CHECKING:
     from partsketch.questions.summaries import Intercept, Summaries
+
+FloatArray = NDArray[np.float64]
 
 VCOV = ("iid", "CRV1", "CRV3", "wild")
 
@@ -46,7 +50,7 @@ class Question:
     regression: Regression
     intercept: Intercept
 
-    @property
+    @cached_property
     def total(self) -> Summary:
         """The factor of all rows over the columns of the regression."""
         return self.summary(self.panel.total, int(self.panel.row_counts.sum()), float(self.panel.weight_sums.sum()))
@@ -125,7 +129,15 @@ def fit_summaries(
 
 def solved(question: Question) -> Solution:
     """Return the solution of a question, in the coordinates of its panel."""
-    return solve_summary(question.total, question.regression, question.regression.penalty)
+    solution = solve_summary(question.total, question.regression, question.regression.penalty)
+    return replace(solution, total_sums=total_sums(question))
+
+
+def total_sums(question: Question) -> FloatArray:
+    """Return the sums of squares of the targets, around their means with an intercept: the ones are the first row."""
+    panel, regression = question.panel, question.regression
+    rest = panel.total.high[regression.free_columns :, panel.places(regression.targets)]
+    return np.asarray(np.einsum("ij,ij->j", rest, rest))
 
 
 def model_of(
@@ -178,7 +190,7 @@ def _circumstances(
         names=("all",),
         row_count=rows,
         weight_sum=float(question.panel.weight_sums.sum()),
-        rows_dropped=sum(summary.about.rows_dropped or 0 for summary in summaries.factors),
+        rows_dropped=summaries.rows_dropped,
         rows_left_out=0,
         reasons={"rows": "the model was made from exact summaries alone; no rows were read"},
         warnings=tuple(warnings),

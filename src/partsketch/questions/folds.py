@@ -31,7 +31,7 @@ class Fold:
 
 def deal(count: int, folds: int | Sequence[int]) -> list[list[int]]:
     """Return the partitions of every fold: dealt one after the other, or as a list says for each partition."""
-    if isinstance(folds, bool) or not isinstance(folds, int | np.integer):
+    if not isinstance(folds, int | np.integer):
         given = list(folds)
         if len(given) != count:
             raise InputError(f"folds names {len(given)} partitions: give the fold of each of the {count}.")

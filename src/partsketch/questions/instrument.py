@@ -23,7 +23,7 @@ from partsketch.model.intervals import f_test
 from partsketch.model.model import Model
 from partsketch.questions.choice import Names, as_names, expanded, require_column, require_distinct
 from partsketch.questions.clusters import Scores, crv1_scale
-from partsketch.questions.fit import Question, ask, model_of
+from partsketch.questions.fit import Question, ask, model_of, total_sums
 from partsketch.questions.wild import Bootstrap
 
 if TYPE_CHECKING:
@@ -155,7 +155,8 @@ def _solve(
         )
     whole = factor.high[:, [*order, count + len(explained)]]
     missed = whole[:, -1:] - whole[:, :-1] @ solution.coefficients
-    solution = replace(solution, residual_sums=np.einsum("ij,ij->j", missed, missed))
+    residual_sums = np.einsum("ij,ij->j", missed, missed)
+    solution = replace(solution, residual_sums=residual_sums, total_sums=total_sums(question))
     return _Stages(question, instruments, len(outside), solution, first.coefficients)
 
 

@@ -88,6 +88,11 @@ class Summaries:
         """Rows behind each partition."""
         return tuple(summary.row_count for summary in self.factors)
 
+    @cached_property
+    def rows_dropped(self) -> int:
+        """Rows left out for missing values, as far as that was told."""
+        return sum(summary.about.rows_dropped or 0 for summary in self.factors)
+
     @property
     def about(self) -> About:
         """What the maker tells of the columns: targets that were meant, encoded text."""

@@ -132,8 +132,8 @@ def _drawn(basis: FloatArray, scores: FloatArray, direction: FloatArray, weights
         second = here * of_slopes - (here @ slopes) @ pulled.T
         sums = [np.einsum("bg,bg->b", *pair) for pair in ((first, first), (first, second), (second, second))]
         parts.append([here @ of_scores, here @ of_slopes, *sums])
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return _Draws(*columns, variance=float(of_scores @ of_scores))
+    n0, n1, q0, q1, q2 = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return _Draws(n0, n1, q0, q1, q2, float(of_scores @ of_scores))
 
 
 def _end(draws: _Draws, error: float, chance: float, side: float) -> float:
