@@ -6,7 +6,7 @@ STAMPS := $(VENV)/.stamps
 LOWEST := .venv-lowest
 WHEEL := .venv-wheel
 
-.PHONY: quickstart setup test mutants test-quick check format docs lowest lowest-clusters dist test-wheel bench bench-quick clean
+.PHONY: quickstart setup test mutants attack test-quick check format docs lowest lowest-clusters dist test-wheel bench bench-quick clean
 
 $(BIN)/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'partsketch needs Python 3.11 or newer: make PYTHON=/path/to/python3.11')"
@@ -42,6 +42,10 @@ test-quick: $(STAMPS)/dev
 # Small faults put into the program one by one: which of them do the tests not see? Half an hour on two cores.
 mutants: $(STAMPS)/dev
 	$(BIN)/python -m tests.mutants
+
+# An hour of bad inputs, forged files, full disks and kills; ATTACK="--minutes 5 --only outputs" for less.
+attack: $(STAMPS)/dev
+	$(BIN)/python -m tests.attack $(ATTACK)
 
 check: $(STAMPS)/dev
 	$(BIN)/ruff check .

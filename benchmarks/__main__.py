@@ -7,8 +7,11 @@ import shlex
 import sys
 
 from benchmarks.runner import RESULTS, environment, results_folder, run, save
-from benchmarks.tables import ACCURACY, generated_parts, write_pages
+from benchmarks.tables import ACCURACY, ESTIMATORS, generated_parts, write_pages
 from benchmarks.workloads import WORKLOADS
+
+#: What is measured in digits and squares, not in seconds.
+UNTIMED = (ACCURACY, ESTIMATORS)
 
 
 def main() -> None:
@@ -19,7 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, parents=[options])
     commands = parser.add_subparsers(dest="step")
     run_parser = commands.add_parser("run", parents=[options], help="measure and save results as JSON")
-    run_parser.add_argument("workload", nargs="*", metavar="workload", help=", ".join([*WORKLOADS, ACCURACY]))
+    run_parser.add_argument("workload", nargs="*", metavar="workload", help=", ".join([*WORKLOADS, *UNTIMED]))
     commands.add_parser("planner", parents=[options], help="plan and fit many settings: are plans right?")
     commands.add_parser("table", help="write the pages with results from the saved ones")
     arguments = parser.parse_args()
@@ -30,13 +33,15 @@ def main() -> None:
         check_plans(arguments.quick)
         return
     names = getattr(arguments, "workload", [])
-    if unknown := [name for name in names if name not in WORKLOADS and name != ACCURACY]:
-        parser.error(f"unknown workload {unknown[0]!r}: choose from {', '.join([*WORKLOADS, ACCURACY])}")
+    if unknown := [name for name in names if name not in WORKLOADS and name not in UNTIMED]:
+        parser.error(f"unknown workload {unknown[0]!r}: choose from {', '.join([*WORKLOADS, *UNTIMED])}")
     repeats = arguments.repeats or (1 if arguments.quick else 3)
     command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
     if not names or ACCURACY in names:
         measure_accuracy(arguments.quick, command)
-    if timed := [name for name in names if name != ACCURACY] or ([] if names else list(WORKLOADS)):
+    if not names or ESTIMATORS in names:
+        measure_estimators(arguments.quick, command)
+    if timed := [name for name in names if name not in UNTIMED] or ([] if names else list(WORKLOADS)):
         run(timed, repeats, arguments.quick, command)
     if arguments.step is None:
         if arguments.quick:
@@ -51,6 +56,13 @@ def measure_accuracy(quick: bool, command: str) -> None:
     from benchmarks.accuracy import running
 
     save({**environment(), "command": command, **running.run(quick)}, results_folder(quick) / f"{ACCURACY}.json")
+
+
+def measure_estimators(quick: bool, command: str) -> None:
+    """Measure what each way to combine sketches loses, and save it."""
+    from benchmarks.estimators import running
+
+    save({**environment(), "command": command, **running.run(quick)}, results_folder(quick) / f"{ESTIMATORS}.json")
 
 
 def check_plans(quick: bool) -> None:

@@ -16,7 +16,8 @@ from threadpoolctl import threadpool_limits
 from partsketch.common.linalg.column_kernels import column_addresses
 from partsketch.common.linalg.double_double import DoubleDouble
 from partsketch.fitting.refinement.kernels import add_dense
-from partsketch.sketches.base import Columns, SketchSpecification, Stream, dense_rows, get_sketch
+from partsketch.sketches.accumulator import Columns, Stream, dense_rows
+from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sketches.kernels.gram_slices import add_exact_gram
 from partsketch.sketches.kernels.gram_sums import add_tiles_of_columns
 from partsketch.sketches.random import derive_key, fill_normals

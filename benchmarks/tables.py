@@ -9,15 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy import results as accuracy
+from benchmarks.estimators import results as estimators
 from benchmarks.quiet import BUSY_SHARE
 from benchmarks.series import growth_tables, plot_growth
 from benchmarks.workloads import WORKLOADS
 
 _HERE = Path(__file__).resolve().parent
-PAGES = (_HERE / "README.md", _HERE.parent / "docs" / "benchmarks.md", _HERE.parent / "docs" / "accuracy.md")
+_DOCS = _HERE.parent / "docs"
+PAGES = (_HERE / "README.md", _DOCS / "benchmarks.md", _DOCS / "accuracy.md", _DOCS / "estimators.md")
 
 #: Name of what is counted in digits instead of seconds.
 ACCURACY = "accuracy"
+
+#: Name of what is measured in lost squares instead of seconds.
+ESTIMATORS = "estimators"
 
 #: Errors below this are the rounding of the last few of sixteen digits; a difference there means nothing.
 _ROUNDING = 1e-12
@@ -54,6 +59,8 @@ def generated_parts(folder: Path) -> dict[str, str]:
         parts["growth"] = "\n".join(["", *growth_tables(growth), "", *_origin(growth)]) + "\n"
     if (folder / f"{ACCURACY}.json").exists():
         parts |= accuracy.parts(json.loads((folder / f"{ACCURACY}.json").read_text()))
+    if (folder / f"{ESTIMATORS}.json").exists():
+        parts |= estimators.parts(json.loads((folder / f"{ESTIMATORS}.json").read_text()))
     parts["targets"] = _targets(results)
     parts["others-win"] = _others_win(results)
     return parts

@@ -1,4 +1,4 @@
-"""What inverse-variance weights save when partitions are unlike or uneven, against equal weights and stacking."""
+"""What weights save when partitions are unlike or uneven: of averaged fits, and of stacked sketches."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ def main() -> None:
         "six sites, scales from 0.3 to 3": (np.repeat(range(6), 200), np.geomspace(0.3, 3, 6)),
     }
     print(f"mean excess loss over {SEEDS} seeds, sketches of {SKETCH_SIZE} rows, share of the minimal loss")
-    print(f"{'design':38s} {'equal':>8s} {'inverse variance':>18s} {'stack':>8s}")
+    print(f"{'design':38s} {'equal':>8s} {'inverse variance':>18s} {'stack':>8s} {'auto':>8s}")
     for name, (site, scales) in designs.items():
         X = rng.standard_normal((len(site), 5)) * scales[site][:, None]
         y = 1 + X @ np.ones(5) + rng.standard_normal(len(site))
         equal = mean_excess(X, y, site, method="partition")
         weighted = mean_excess(X, y, site, method="partition", averaging="inverse_variance")
-        stacked = mean_excess(X, y, site, method="stack")
-        print(f"{name:38s} {equal:8.1%} {weighted:18.1%} {stacked:8.1%}")
+        stacked = mean_excess(X, y, site, method="stack", weighting="rows")
+        auto = mean_excess(X, y, site, method="stack", weighting="auto")
+        print(f"{name:38s} {equal:8.1%} {weighted:18.1%} {stacked:8.1%} {auto:8.1%}")
 
 
 if __name__ == "__main__":

@@ -54,6 +54,7 @@ SLOW = (
     "sources/test_laws.py",
     "test_documentation.py",
     "test_estimator_checks.py",
+    "test_extensions.py",
     "test_site.py",
 )
 

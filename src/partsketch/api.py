@@ -1,4 +1,4 @@
-"""`partsketch.fit`, `summarise`, `sketch` and `combine`: from files, data frames, streams and sketches to a model."""
+"""`partsketch.fit`, `sketch` and `combine`: from files, data frames and sketches to a model."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def fit(
     sparsity: int | None = None,
     fit_intercept: bool = True,
     averaging: str = "equal",
+    weighting: str = "auto",
     alpha: float = 0.0,
     engine: Any = "local",
     random_state: Any = None,
@@ -64,8 +65,8 @@ def fit(
         Name of the target column, or several.
     features
         Names of the feature columns; None takes all others.
-    method, n_partitions, partition_by, remainder, sketch, sketch_size, sparsity, fit_intercept, averaging, alpha, \
-route, engine, random_state
+    method, n_partitions, partition_by, remainder, sketch, sketch_size, sparsity, fit_intercept, averaging, weighting, \
+alpha, route, engine, random_state
         As in `SketchedRegression`; partition_by may also be "file".
     weights
         Name of a column of sample weights.
@@ -208,6 +209,7 @@ def combine(
     method: str | None = None,
     fit_intercept: bool | None = None,
     averaging: str = "equal",
+    weighting: str = "auto",
     alpha: float = 0.0,
 ) -> Model:
     """Make a model, its certificate and intervals from sketches alone.
@@ -223,7 +225,7 @@ def combine(
         "stack" (the default for sketches) or "partition"; for exact summaries "exact" (the default) or "average".
     fit_intercept
         None: if the sketches have a column of ones.
-    averaging, alpha
+    averaging, weighting, alpha
         As in `SketchedRegression`.
 
     Returns
@@ -231,7 +233,7 @@ def combine(
     Model
         As from `partsketch.fit`; its record names the files.
     """
-    fit = combine_files(read_named(files), target, features, method, fit_intercept, averaging, alpha)
+    fit = combine_files(read_named(files), target, features, method, fit_intercept, averaging, alpha, weighting)
     _warn(fit.model.record.warnings)
     return fit.model
 

@@ -57,10 +57,11 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator, FitKey
         frame; that column is then not a feature.
     remainder : {"spread", "drop"}, default="spread"
         "spread": partition sizes differ by at most one. "drop": the last rows are left out so that all are equal.
-    sketch : {"gaussian", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample"}, default="gaussian"
-        Kind of sketch. "gaussian" has an exact theory; "srht", "sparse_sign" and "count_sketch" are faster;
-        "row_sample" draws rows evenly, "leverage_sample" by their leverage in two passes over the rows. "auto" compares
-        all kinds and takes its own choice.
+    sketch : {"gaussian", "orthogonal", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample"}, \
+default="gaussian"
+        Kind of sketch. "gaussian" and "orthogonal" have an exact theory, and "orthogonal" loses least; "srht",
+        "sparse_sign" and "count_sketch" are faster; "row_sample" draws rows evenly, "leverage_sample" by their leverage
+        in two passes over the rows. "auto" compares all kinds and takes its own choice.
     sketch_size : int or None, default=None
         Rows of each sketch; None chooses a number by kind, four or more per column to estimate, and records why. For
         "auto" the size of every sketch that is considered; it does not ask for a sketch.
@@ -71,6 +72,11 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator, FitKey
     averaging : {"equal", "inverse_variance"}, default="equal"
         Weights of the partitions in "average" and "partition": equal, or those that minimise the predicted excess
         loss; the latter need the summaries themselves, not only each partition's coefficients.
+    weighting : {"auto", "rows", "information"}, default="auto"
+        Weights of the sketches in "stack". "rows": equal ones, which aim at exact least squares whatever the
+        partitions are. "information": by the rows behind each sketch and its noise, best if partitions share their
+        coefficients. "auto": that, unless a test of the sketches says that they do not; then the equally weighted
+        stack, mixed with the average of the partitions' fits. The record says what was taken and why.
     alpha : float, default=0.0
         Ridge penalty on all rows together, as in scikit-learn's `Ridge`; the intercept is not penalised. On sketches
         it is scaled so that they shrink like the rows.
@@ -248,8 +254,8 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator, FitKey
         predictions = np.concatenate(parts)
         return predictions[:, 0] if self.coef_.ndim == 1 else predictions
 
-    def conf_int(self, level: float = 0.95, kind: str = "model") -> NDArray[np.float64]:
-        """Return confidence intervals for the true coefficients, the intercept first.
+    def conf_int(self, level: float = 0.95, kind: str = "model", of: str = "truth") -> NDArray[np.float64]:
+        """Return confidence intervals for the coefficients, the intercept first.
 
         Parameters
         ----------
@@ -257,6 +263,8 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator, FitKey
             Nominal coverage.
         kind : {"model", "spread"}, default="model"
             "model" assumes independent noise of one variance; "spread" uses the spread of the partitions' fits.
+        of : {"truth", "exact"}, default="truth"
+            For the true coefficients, or for those of exact least squares on the same rows.
 
         Returns
         -------
@@ -264,9 +272,9 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator, FitKey
             Lower and upper ends; columns are the intercept, if there is one, and the features.
         """
         check_is_fitted(self)
-        return self.model_.conf_int(level, kind)
+        return self.model_.conf_int(level, kind, of)
 
-    def summary(self, level: float = 0.95, kind: str = "model") -> FitSummary:
+    def summary(self, level: float = 0.95, kind: str = "model", of: str = "truth") -> FitSummary:
         """Return the fit as a table: coefficients, standard errors, t and p values, intervals, certificate.
 
         Parameters
@@ -275,6 +283,8 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator, FitKey
             Confidence level of the intervals.
         kind : {"model", "spread"}, default="model"
             As in `conf_int`.
+        of : {"truth", "exact"}, default="truth"
+            As in `conf_int`.
 
         Returns
         -------
@@ -282,7 +292,7 @@ class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator, FitKey
             Prints as text; `to_dict` and `to_frame` give the numbers.
         """
         check_is_fitted(self)
-        return self.model_.summary(level, kind)
+        return self.model_.summary(level, kind, of)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

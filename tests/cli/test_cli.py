@@ -161,7 +161,7 @@ def test_dropped_rows_are_reported(table: pa.Table, tmp_path: Path, capsys: pyte
 
 
 BAD_OPTIONS = {
-    "sketch too small": (["--sketch-size", "5"], "sketch_size=5 is too small"),
+    "sketch too small": (["--method", "whole", "--sketch-size", "5"], "sketch_size=5 is too small"),
     "too many partitions": (
         ["--method", "partition", "--partitions", "101"],
         "largest possible number of partitions is 100",
@@ -191,7 +191,7 @@ def test_bad_options(data: Path, case: str, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_infinite_variance_is_a_warning(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["fit", str(data), "--target", "y", "--method", "stack", "--sketch-size", "6"]) == 0
+    assert run(["fit", str(data), "--target", "y", "--method", "whole", "--sketch-size", "6"]) == 0
     assert "infinite variance" in capsys.readouterr().err
 
 

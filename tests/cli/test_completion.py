@@ -33,7 +33,7 @@ def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
-        ("partsketch re", {"report", "reproduce"}),
+        ("partsketch re", {"refine", "report", "reproduce"}),
         ("partsketch fit --meth", {"--method"}),
         ("partsketch fit --method st", {"stack"}),
         ("partsketch fit --sketch s", {"srht", "sparse_sign"}),

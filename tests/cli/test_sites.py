@@ -186,7 +186,9 @@ def test_bad_input_gets_one_sentence_and_leaves_no_file(folder: Path, capsys: py
     assert "{partition}" in refused(capsys, *common, "-k", "2", "-o", "a.psk")
     assert "takes no seed (--seed)" in refused(capsys, *common, "--private", "--seed", "1", "-o", "a.psk")
     assert "cannot be private" in refused(capsys, *common, "--private", "--sketch", "triangular", "-o", "a.psk")
-    assert "'cubist' is not one of 'gaussian'" in refused(capsys, *common, "--sketch", "cubist", "-o", "a.psk")
+    assert "sketch is 'cubist': choose one of 'gaussian'" in refused(
+        capsys, *common, "--sketch", "cubist", "-o", "a.psk"
+    )
     assert "no target column 'q'" in refused(capsys, "sketch", "north.parquet", "-t", "q", "-o", "a.psk")
     assert "bad.psk is damaged" in refused(capsys, "combine", "bad.psk", "south.psk", "--model", "model.json")
     assert "other.txt is not a partsketch" in refused(capsys, "combine", "other.txt")

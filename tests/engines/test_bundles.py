@@ -14,7 +14,7 @@ from partsketch import InputError, LocalEngine
 from partsketch.engines.bundles import Bundle, bundle_tasks, merge_bundles, portable, run_bundle, shrinking_bundles
 from partsketch.engines.gather import make_tasks
 from partsketch.fitting.fit import fit_source
-from partsketch.sketches.base import SEGMENT_ROWS
+from partsketch.sketches.base import SEGMENT_ROWS, Merging
 from partsketch.summaries.partitions import single_partition
 from partsketch.summaries.summarise import summarise_rows
 from partsketch.summaries.tasks import Task, TaskResult
@@ -88,7 +88,7 @@ def test_a_task_that_fails_does_not_take_its_neighbours_with_it() -> None:
         calls.append(task)
         return summarise_rows(source, EXACT, task, 32768)
 
-    bundle = run_bundle("triangular", list(enumerate(tasks)), work)
+    bundle = run_bundle(EXACT.merging, list(enumerate(tasks)), work)
     assert calls[0] == Task(0, source.row_count)
     assert calls[1:] == tasks
     assert bundle.done == (0, 2, 3)
@@ -99,7 +99,7 @@ def test_tasks_with_a_gap_between_them_are_not_joined() -> None:
     source = in_groups(4 * SEGMENT_ROWS)
     tasks = make_tasks(source, single_partition(source.row_count))
     bundle = run_bundle(
-        "triangular", [(0, tasks[0]), (2, tasks[2])], lambda task: summarise_rows(source, EXACT, task, 32768)
+        EXACT.merging, [(0, tasks[0]), (2, tasks[2])], lambda task: summarise_rows(source, EXACT, task, 32768)
     )
     assert bundle.done == (0, 2)
     assert bundle.result is not None
@@ -111,11 +111,11 @@ def test_tasks_with_a_gap_between_them_are_not_joined() -> None:
 def test_merged_bundles_keep_what_failed() -> None:
     first, second = ValueError("one"), ValueError("two")
     nothing = TaskResult((), 1, 2)
-    merged = merge_bundles("gaussian", [Bundle((0, 1), nothing, ((2, first),)), Bundle((), None, ((3, second),))])
+    merged = merge_bundles(Merging(), [Bundle((0, 1), nothing, ((2, first),)), Bundle((), None, ((3, second),))])
     assert (merged.done, merged.failed) == ((0, 1), ((2, first), (3, second)))
     assert merged.result is not None
     assert (merged.result.dropped, merged.result.rows_seen) == (1, 2)
-    assert merge_bundles("gaussian", [Bundle((), None, ((3, second),))]).result is None
+    assert merge_bundles(Merging(), [Bundle((), None, ((3, second),))]).result is None
 
 
 class UnportableError(InputError):

@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 
 import partsketch as ps
 from partsketch import InputError, LocalEngine, SketchedRegression
+from partsketch.common.files import _machine
 from partsketch.engines.base import Engine, Outcomes
 from partsketch.engines.checkpoint import open_checkpoint
 from partsketch.engines.checkpoint_file import from_bytes, to_bytes
-from partsketch.sketches.base import SEGMENT_ROWS
+from partsketch.sketches.base import SEGMENT_ROWS, get_sketch, sketch_kinds
 from partsketch.sources.base import Source
 from partsketch.sources.identity import data_identity
-from partsketch.summaries.tasks import Piece, SummaryRequest, Task, TaskResult
+from partsketch.summaries.tasks import PassRequest, Piece, Task, TaskResult
 from tests import damage
 from tests.damage import write_files
 from tests.engines.test_local import MadeUpRows
@@ -39,7 +40,7 @@ class Stops(Engine):
         self.after, self.asked = after, -1
 
     def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+        self, source: Source, request: PassRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Outcomes:
         self.asked = len(tasks)
         for number, outcome in enumerate(LocalEngine(1).run(source, request, tasks)):
@@ -85,7 +86,7 @@ def test_partitions_whose_rows_do_not_lie_together(tmp_path: Path, options: dict
     assert model.to_dict() == fit(rows, **options).to_dict()
 
 
-@pytest.mark.parametrize("sketch", ["srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample"])
+@pytest.mark.parametrize("sketch", [kind for kind in sketch_kinds() if kind != "gaussian"])
 def test_every_sketch(tmp_path: Path, sketch: str) -> None:
     files = paths(tmp_path / "data")
     options = {"sketch": sketch, "sketch_size": 60}
@@ -131,6 +132,28 @@ def test_the_seed_is_taken_from_the_checkpoint(tmp_path: Path) -> None:
     assert second.asked == 4
     assert model.record.seed == json.loads((tmp_path / "kept" / "checkpoint.json").read_text())["seed"]
     assert model.to_dict() == fit(files, random_state=model.record.seed).to_dict()
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "gone", "changed"])
+def test_a_lost_manifest_without_a_seed_is_an_error(tmp_path: Path, damage: str) -> None:
+    """The seed is lost with it, so going on would silently begin anew; with the seed, what is kept is used."""
+    write_files(tmp_path)
+    kept, data = tmp_path / "kept", str(tmp_path / "part-*.parquet")
+    options: dict[str, Any] = {"target": "y", "method": "partition", "partition_by": "file", "checkpoint": kept}
+    first = ps.fit(data, **options)
+    manifest = kept / "checkpoint.json"
+    content = manifest.read_bytes()
+    changed = {"cut": content[:-40], "empty": b"", "changed": content.replace(b'"seed": ', b'"seed": 1')}
+    if damage == "gone":
+        manifest.unlink()
+    else:
+        manifest.write_bytes(changed[damage])
+    before = {path: path.read_bytes() for path in kept.iterdir()}
+    with pytest.raises(InputError, match=r"is damaged: its checkpoint\.json is missing or cut short.*--seed"):
+        ps.fit(data, **options)
+    assert {path: path.read_bytes() for path in kept.iterdir()} == before
+    again = ps.fit(data, **options, random_state=first.record.seed)
+    assert again.to_dict() == first.to_dict()
 
 
 def test_other_options_are_refused(tmp_path: Path) -> None:
@@ -324,12 +347,12 @@ def test_results_come_back_to_the_last_bit(made: list[Piece], tasks: list[int], 
 
 def test_a_folder_is_for_one_process_at_a_time(tmp_path: Path) -> None:
     with (
-        open_checkpoint(tmp_path / "kept", {}, 0, "triangular"),
+        open_checkpoint(tmp_path / "kept", {}, 0, get_sketch("triangular")),
         pytest.raises(InputError, match="in use by another process"),
-        open_checkpoint(tmp_path / "kept", {}, 0, "triangular"),
+        open_checkpoint(tmp_path / "kept", {}, 0, get_sketch("triangular")),
     ):
         pass
-    with open_checkpoint(tmp_path / "kept", {}, 0, "triangular"):
+    with open_checkpoint(tmp_path / "kept", {}, 0, get_sketch("triangular")):
         pass
 
 
@@ -343,7 +366,8 @@ def test_places_that_cannot_be_used(tmp_path: Path) -> None:
 def test_what_a_killed_writer_left_behind_is_cleared(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
-    (kept / ".tasks-00000000.bin.abc.part").write_bytes(b"half a file")
+    # Of a process with a number that none can have.
+    (kept / f".partsketch-{_machine()}-99999999-{'0' * 16}.part").write_bytes(b"half a file")
     fit(in_memory("array", False), target="x2", partition_by="order", checkpoint=kept)
     assert sorted(path.name for path in kept.iterdir()) == ["checkpoint.json", "checkpoint.lock", "tasks-00000000.bin"]
 
@@ -359,7 +383,7 @@ def test_writing_is_rare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         clock[0] += 2.0
 
     monkeypatch.setattr("partsketch.engines.checkpoint.save_result", slow_save)
-    with open_checkpoint(tmp_path, {}, 0, "triangular") as checkpoint:
+    with open_checkpoint(tmp_path, {}, 0, get_sketch("triangular")) as checkpoint:
         for task in range(1000):
             clock[0] += 0.1
             checkpoint.keep([task], TaskResult((), 0, 1))

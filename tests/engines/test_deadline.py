@@ -20,7 +20,7 @@ from partsketch.fitting.options import FitOptions
 from partsketch.sketches.base import SEGMENT_ROWS
 from partsketch.sources.base import DenseBlock, Source
 from partsketch.sources.memory.arrays import ArraySource, array_source
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 ROWS, PARTITIONS = 8000, 8
 SIZE = ROWS // PARTITIONS
@@ -40,7 +40,7 @@ class Late(Engine):
         self.deadline: float | None = None
 
     def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+        self, source: Source, request: PassRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Outcomes:
         self.deadline = deadline
         outcomes = list(LocalEngine(1).run(source, request, [replace(task, apart=True) for task in tasks]))
@@ -52,7 +52,7 @@ class Late(Engine):
 
         results = [one.result for one in here if one.result is not None]
         numbers = tuple(number for one in here for number in one.tasks)
-        yield TaskOutcome(numbers, merge_results(request.specification.kind, results))
+        yield TaskOutcome(numbers, merge_results(request.merging, results))
 
 
 def model(method: str, **options: Any) -> SketchedRegression:

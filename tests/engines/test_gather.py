@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from partsketch import InputError, LocalEngine
 from partsketch.engines.base import Engine, Outcomes, TaskOutcome
 from partsketch.engines.gather import Gathered, gather, make_tasks
-from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification
+from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification, get_sketch
 from partsketch.sources.base import Source
 from partsketch.sources.labelled import LabelledSource
 from partsketch.sources.memory.arrays import array_source
@@ -93,7 +93,10 @@ def test_any_grouping_in_any_order_gives_the_same_bits(kind: str, layout: str, d
         order = data.draw(st.permutations(range(len(parts))))
         groups = [[parts[i] for i in order if hands[i] == hand] for hand in range(4)]
         parts = [
-            (tuple(task for numbers, _ in group for task in numbers), merge_results(kind, [part for _, part in group]))
+            (
+                tuple(task for numbers, _ in group for task in numbers),
+                merge_results(get_sketch(kind), [part for _, part in group]),
+            )
             for group in groups
             if group
         ]
@@ -106,10 +109,10 @@ def test_any_grouping_in_any_order_gives_the_same_bits(kind: str, layout: str, d
 def test_partial_merges_are_small(kind: str, layout: str) -> None:
     """All tasks merged leave few pieces, however many segments there were."""
     _, made = results(kind, layout)
-    merged = merge_results(kind, made)
+    merged = merge_results(get_sketch(kind), made)
     assert len(merged.pieces) < sum(len(result.pieces) for result in made) / 1.9
     assert sum(piece.row_count for piece in merged.pieces) == ROWS
-    assert merge_results(kind, [merged]).pieces == merged.pieces
+    assert merge_results(get_sketch(kind), [merged]).pieces == merged.pieces
 
 
 def test_pieces_of_rare_partitions_do_not_pile_up() -> None:
@@ -128,10 +131,10 @@ def test_pieces_of_rare_partitions_do_not_pile_up() -> None:
         collected.add(TaskOutcome((number,), TaskResult(pieces, 0, SEGMENT_ROWS)))
         most = max(most, len(collected.fold.pieces()))
     assert most <= 20
-    whole = collected.fold.result(0)
+    whole = collected.fold.take(0)
     assert whole is not None
     assert whole.row_count == 200
-    assert collected.fold.result(1) is None
+    assert collected.fold.take(1) is None
 
 
 def failing(number: int) -> TaskOutcome:

@@ -14,6 +14,7 @@ import partsketch as ps
 from partsketch import InputError
 from partsketch.engines.checkpoint import open_checkpoint, recorded_seed
 from partsketch.engines.checkpoint_file import from_bytes, save_result, to_bytes
+from partsketch.sketches.base import Merging
 from partsketch.summaries.tasks import Piece, TaskResult
 
 IDENTITY: dict[str, dict[str, Any]] = {"options": {"alpha": 1.0, "names": ("a", "b")}, "data": {"digest": "x"}}
@@ -46,7 +47,7 @@ def test_a_result_comes_back_for_its_own_fit_only() -> None:
 
 
 def test_tasks_are_taken_once_and_only_if_they_exist(tmp_path: Path) -> None:
-    with open_checkpoint(tmp_path, IDENTITY, 7, "gaussian") as checkpoint:
+    with open_checkpoint(tmp_path, IDENTITY, 7, Merging()) as checkpoint:
         fingerprint = checkpoint.fingerprint
         for name, tasks in (("00000000", [0, 1]), ("00000001", [1, 2]), ("00000003", [3]), ("00000009", [9])):
             save_result(tmp_path / f"tasks-{name}.bin", fingerprint, tasks, result(tasks[0]))
@@ -58,12 +59,12 @@ def test_tasks_are_taken_once_and_only_if_they_exist(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_is_written_with_all_its_tasks(tmp_path: Path) -> None:
-    with open_checkpoint(tmp_path, IDENTITY, 7, "gaussian") as checkpoint:
+    with open_checkpoint(tmp_path, IDENTITY, 7, Merging()) as checkpoint:
         checkpoint.keep([2], result(0))
         checkpoint.keep([0], result(8))
     assert recorded_seed(tmp_path) == 7
     assert recorded_seed(tmp_path / "nowhere") is None
-    with open_checkpoint(tmp_path, IDENTITY, 9, "gaussian") as checkpoint:
+    with open_checkpoint(tmp_path, IDENTITY, 9, Merging()) as checkpoint:
         (outcome,) = checkpoint.load(3)
     assert outcome.tasks == (0, 2)
     assert outcome.result is not None
@@ -72,17 +73,17 @@ def test_what_is_kept_is_written_with_all_its_tasks(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_fit_is_refused_and_a_damaged_one_begun_anew(tmp_path: Path) -> None:
-    with open_checkpoint(tmp_path, IDENTITY, 7, "gaussian"):
+    with open_checkpoint(tmp_path, IDENTITY, 7, Merging()):
         pass
     other = {**IDENTITY, "options": {**IDENTITY["options"], "alpha": 2.0}}
     with (
         pytest.raises(InputError, match=r"alpha differs \(1.0 then, 2.0 now\)"),
-        open_checkpoint(tmp_path, other, 7, "gaussian"),
+        open_checkpoint(tmp_path, other, 7, Merging()),
     ):
         pass
     with (
         pytest.raises(InputError, match="digest differs"),
-        open_checkpoint(tmp_path, {**IDENTITY, "data": {"digest": "y"}}, 7, "gaussian"),
+        open_checkpoint(tmp_path, {**IDENTITY, "data": {"digest": "y"}}, 7, Merging()),
     ):
         pass
     text = (tmp_path / "checkpoint.json").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 import partsketch as ps
 from partsketch import InputError, PartsketchWarning, SketchedRegression
-from partsketch.fitting.options import seed_from
+from partsketch.fitting.keywords import FIT_KEYWORDS, FitKeywords
+from partsketch.fitting.options import FitOptions, seed_from
 from partsketch.fitting.sketch_size import choose_sketch_size
 from tests.fitting.fits import data, quiet
 
@@ -84,16 +86,17 @@ def test_a_generator_moves_on_and_none_is_fresh_but_recorded() -> None:
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("method", ["partition", "stack", "whole"])
 def test_sketch_sizes_without_mean_are_refused_and_without_variance_warned_of(method: str, intercept: bool) -> None:
-    """d counts the intercept: m ≤ d + 1 has no mean, m ≤ d + 3 no variance."""
+    """d counts the intercept: m ≤ d + 1 has no mean, m ≤ d + 3 no variance; of stacked sketches all rows count."""
     X, y = data(columns=4)
     d = 4 + intercept
+    asked: dict[str, Any] = {"n_partitions": 1 if method == "stack" else 8, "fit_intercept": intercept}
     for size in (1, d, d + 1):
         with pytest.raises(InputError, match=rf"sketch_size={size} is too small.*at least {d + 2}\b.*{d + 4}\b"):
-            SketchedRegression(method, sketch_size=size, fit_intercept=intercept).fit(X, y)
+            SketchedRegression(method, sketch_size=size, **asked).fit(X, y)
     for size in (d + 2, d + 3):
         with pytest.warns(PartsketchWarning, match=rf"infinite variance.*at least {d + 4}\b"):
-            SketchedRegression(method, sketch_size=size, fit_intercept=intercept).fit(X, y)
-    model = SketchedRegression(method, sketch_size=d + 4, fit_intercept=intercept).fit(X, y)
+            SketchedRegression(method, sketch_size=size, **asked).fit(X, y)
+    model = SketchedRegression(method, sketch_size=d + 4, **asked).fit(X, y)
     assert model.sketch_size_ == d + 4
 
 
@@ -120,3 +123,37 @@ def test_the_size_chosen_is_recorded_with_its_reason() -> None:
     assert model.sketch_size_ == 20
     assert "sketch_size" in model.model_.record.reasons
     assert model.summaries_[0].matrix.shape == (20, 5)
+
+
+#: A value for every keyword that is not its default, and what else it takes to be allowed.
+OTHER_VALUES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "method": ("stack", {}),
+    "n_partitions": (3, {}),
+    "partition_by": ("shuffle", {}),
+    "remainder": ("drop", {}),
+    "sketch": ("srht", {}),
+    "sketch_size": (77, {}),
+    "sparsity": (3, {"sketch": "sparse_sign"}),
+    "fit_intercept": (False, {}),
+    "averaging": ("inverse_variance", {"method": "average"}),
+    "weighting": ("rows", {"method": "stack"}),
+    "alpha": (2.5, {}),
+    "on_partition_error": ("drop", {"method": "average"}),
+    "deadline": (7.0, {"method": "average"}),
+    "min_partitions": (2, {"method": "average", "deadline": 7.0}),
+    "checkpoint": ("kept", {}),
+    "limits": (ps.Limits(memory=1e9), {}),
+    "route": ("factor", {}),
+}
+
+
+def test_every_keyword_reaches_the_options() -> None:
+    """All fronts go through this one place: what is lost here is lost to function, estimator and command alike."""
+    assert {*OTHER_VALUES, "engine", "random_state"} == set(FIT_KEYWORDS)
+    for name, (value, others) in OTHER_VALUES.items():
+        assert value != FIT_KEYWORDS[name].default
+        made = FitOptions.made_of(FitKeywords(**{**others, name: value}))
+        assert getattr(made, name) == value, name
+    assert FitOptions.made_of(FitKeywords(random_state=5)).seed == 5
+    assert FitOptions.made_of(FitKeywords(limits={"memory": "1 GB"})).limits == ps.Limits(memory=1e9)
+    assert FitOptions.made_of(FitKeywords(checkpoint=Path("kept"))).checkpoint == "kept"

@@ -24,6 +24,7 @@ from scipy import sparse
 from partsketch import LocalEngine
 from partsketch.fitting.fit import Fit, fit_source
 from partsketch.fitting.options import FitOptions
+from partsketch.sketches.base import sketch_kinds
 from partsketch.sources import Source, array_source, open_source
 from tests.by_hand import FloatArray, Judged, assert_exact, design_of, judged, satterthwaite
 
@@ -288,7 +289,7 @@ def test_partitions_of_weighted_rows(kind: str, partition_by: str, tmp_path: Pat
     assert model.record.weight_sum == pytest.approx(whole.weight_sum, rel=1e-12)
 
 
-@pytest.mark.parametrize("sketch", ["gaussian", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample"])
+@pytest.mark.parametrize("sketch", sketch_kinds())
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "reader"])
 def test_sketches_of_weighted_rows_are_those_of_an_array(kind: str, sketch: str, tmp_path: Path) -> None:
     """Bit by bit; the array's own are checked against matrices written out in plain Python elsewhere."""

@@ -20,7 +20,7 @@ from partsketch import LocalEngine, PartsketchWarning, SketchedRegression
 from partsketch.engines.base import Engine, Outcomes, TaskOutcome
 from partsketch.sources import Source
 from partsketch.summaries.summarise import summarise_rows
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 FloatArray = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ class InThisThread(Engine):
     name = "in this thread"
 
     def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+        self, source: Source, request: PassRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Outcomes:
         for number, task in enumerate(tasks):
             yield TaskOutcome((number,), summarise_rows(source, request, task, 50_000))

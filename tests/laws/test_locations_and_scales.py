@@ -129,7 +129,9 @@ class TestEveryWayToAFit:
         z = whole_numbers(2000, 2)
         return LARGE_DESIGNS["everything"](z), 1 - z[:, 0]
 
-    @pytest.mark.parametrize("kind", ["triangular", "gaussian", "srht", "sparse_sign", "count_sketch", "row_sample"])
+    @pytest.mark.parametrize(
+        "kind", ["triangular", "gaussian", "orthogonal", "srht", "sparse_sign", "count_sketch", "row_sample"]
+    )
     def test_sites(self, kind: str, far: tuple[FloatArray, FloatArray]) -> None:
         """Each site knows its own rows only; every one has its columns elsewhere."""
         X, y = far

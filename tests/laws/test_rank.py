@@ -12,7 +12,7 @@ import partsketch as ps
 from tests.judge import judge
 from tests.laws.tables import FloatArray, assert_exact, assert_predictions, fit_table, options_of
 
-KINDS = ("gaussian", "srht", "sparse_sign", "count_sketch", "row_sample")
+KINDS = ("gaussian", "orthogonal", "srht", "sparse_sign", "count_sketch", "row_sample")
 
 
 def _sketched(method: str, kind: str, seed: int) -> dict[str, Any]:

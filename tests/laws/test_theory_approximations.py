@@ -9,7 +9,7 @@ from partsketch import simulate, theory
 from tests.theory.designs import design, excesses, fits, sketch_matrix, together
 
 
-@pytest.mark.parametrize("kind", ["srht", "sparse_sign"])
+@pytest.mark.parametrize("kind", ["orthogonal", "srht", "sparse_sign"])
 def test_other_sketches_follow_their_prediction(kind: str) -> None:
     # 6,000 draws: the mean is known to about 1.25%; 6% leaves four standard errors and 1% for the approximation.
     rng = np.random.default_rng(61)

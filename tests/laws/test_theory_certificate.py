@@ -113,7 +113,7 @@ def test_whole_certificate() -> None:
     assert stated == pytest.approx((excess - estimates).std(ddof=1), rel=0.2)
 
 
-@pytest.mark.parametrize("kind", ["srht", "sparse_sign"])
+@pytest.mark.parametrize("kind", ["orthogonal", "srht", "sparse_sign"])
 def test_certificate_of_other_sketches_is_close(kind: str) -> None:
     # 1,200 sets, noise redrawn: the mean realised excess loss is known to about 2%, so 8% is four of them.
     rng = np.random.default_rng(25)

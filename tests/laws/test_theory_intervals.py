@@ -22,7 +22,7 @@ def covered(centre: FloatArray, covariance: theory.CoefficientCovariance) -> lis
     return [float(np.mean((end[:, 0] <= TRUTH) & (end[:, 1] >= TRUTH))) for end in ends]
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "srht", "sparse_sign"])
+@pytest.mark.parametrize("kind", ["gaussian", "orthogonal", "srht", "sparse_sign"])
 def test_coverage_of_sketched_fits(kind: str) -> None:
     rng = np.random.default_rng(41)
     designs = [rng.standard_normal((ROWS, COLUMNS)) * (1.7 if i == 0 else 1.0) for i in range(PARTITIONS)]
@@ -43,7 +43,7 @@ def test_coverage_of_sketched_fits(kind: str) -> None:
         hits["weighted"].append(covered(weights.values @ thetas, theory.partition_covariance(moments, weights)))
         stacked = theory.stacked_fit(moments.sketches, counts, sketch=kind)
         hits["stacked"].append(covered(stacked.pooled.solution, theory.stacked_covariance(stacked)))
-        p_values.append(theory.sketch_heterogeneity(moments, kind).p_value)
+        p_values.append(theory.sketch_heterogeneity(moments).p_value)
     for coverage in hits.values():
         np.testing.assert_allclose(np.mean(coverage, axis=0), LEVELS, atol=0.015)
     # A test at 5% that is on the safe side; the standard error over 800 sets is 0.8 points.

@@ -177,7 +177,9 @@ def test_ridge_makes_singular_and_small_partitions_possible() -> None:
     assert model.score(X, y) > 0.3
 
 
-@pytest.mark.parametrize(("kind", "rows"), [("srht", 128), ("row_sample", 120), ("leverage_sample", 120)])
+@pytest.mark.parametrize(
+    ("kind", "rows"), [("orthogonal", 120), ("srht", 128), ("row_sample", 120), ("leverage_sample", 120)]
+)
 def test_as_many_sketch_rows_as_rows_lose_nothing(kind: str, rows: int) -> None:
     X, y = unlike_partitions()
     exact = ps.SketchedRegression("exact").fit(X[:360], y[:360])

@@ -79,14 +79,19 @@ def coverage(method: str, kinds: tuple[str, ...], **options: Any) -> dict[str, f
     rows, d, k, replicates = 800, 4, 8, 400
     X = rng.normal(size=(rows, d)) * np.repeat(rng.uniform(0.5, 2.0, k), rows // k)[:, None]
     truth = np.array([0.5, 1.0, -2.0, 0.0, 3.0])
-    inside = dict.fromkeys(kinds, 0)
+    inside, told = dict.fromkeys(kinds, 0), 0
     for seed in range(replicates):
         y = truth[0] + X @ truth[1:] + rng.normal(size=rows)
         model = ps.SketchedRegression(method, n_partitions=k, random_state=seed, **options).fit(X, y)
+        if model.model_.inferences[0].reason:
+            # One stack in 500 is taken for one of unlike partitions, and has no intervals.
+            continue
+        told += 1
         for kind in kinds:
             intervals = model.conf_int(0.95, kind)
             inside[kind] += int(np.sum((intervals[:, 0] <= truth) & (truth <= intervals[:, 1])))
-    return {kind: count / (replicates * len(truth)) for kind, count in inside.items()}
+    assert told >= 0.99 * replicates
+    return {kind: count / (told * len(truth)) for kind, count in inside.items()}
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from partsketch.planner.calibration import Calibration
-from partsketch.sketches.base import all_sketches
+from partsketch.sketches.base import sketch_kinds
 
-KINDS = [sketch.kind for sketch in all_sketches() if sketch.is_random]
+KINDS = sketch_kinds()
 
 MACHINE = Calibration(
     machine={"processor": "imaginary"},

@@ -87,7 +87,7 @@ def test_an_exact_fit_does_not_depend_on_a_seed(rows: Any, route: str) -> None:
 
 def test_what_goes_with_a_named_method_only(rows: Any) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"sketch_size": 6}, "sketch_size=6 is too small"),
+        ({"sketch_size": 6, "n_partitions": 1}, "sketch_size=6 is too small"),
         ({"averaging": "inverse_variance"}, "'average' and 'partition' only"),
         ({"deadline": 3}, "name it instead of 'auto'"),
         ({"on_partition_error": "drop"}, "name it instead of 'auto'"),

@@ -14,7 +14,7 @@ from partsketch.planner import costs
 from partsketch.planner.calibration import Calibration, at_width
 from partsketch.planner.memory import peak_bytes
 from partsketch.planner.work import Work
-from partsketch.sketches.base import all_sketches
+from partsketch.sketches.base import get_sketch, sketch_kinds
 from tests.planner.settings import KINDS, MACHINE
 
 
@@ -33,14 +33,26 @@ def work(method: str = "partition", **values: object) -> Work:
 
 
 def test_every_sketch_has_its_costs_declared() -> None:
-    assert {sketch.kind for sketch in all_sketches()} <= set(costs.SKETCH_COSTS)
+    for kind in sketch_kinds(exact=True):
+        assert np.isfinite(get_sketch(kind).cost.flops(200, 50, 1000)), kind
 
 
-def test_a_sketch_that_is_not_declared_is_timed_as_a_whole() -> None:
-    machine = replace(MACHINE, sketched_number={**MACHINE.sketched_number, "new": 1e-6})
-    first = costs.seconds(work(sketch="new"), machine)
+def test_a_sketch_that_is_not_dense_is_timed_as_a_whole() -> None:
+    machine = replace(MACHINE, sketched_number={**MACHINE.sketched_number, "srht": 1e-6})
+    first = costs.seconds(work(sketch="srht"), machine)
     assert first > 1_000_000 * 52 * 1e-6 / 3
-    assert np.isnan(costs.seconds(work(sketch="never timed"), machine))
+    machine = replace(MACHINE, sketched_number={})
+    assert np.isnan(costs.seconds(work(sketch="srht"), machine))
+    assert np.isfinite(costs.seconds(work(sketch="gaussian"), machine))
+
+
+def test_an_orthogonal_sketch_costs_an_exact_pass() -> None:
+    """For any number of sketches of the whole, and without having been timed."""
+    machine = replace(MACHINE, sketched_number={}, sketch_unit={})
+    rows = {"rows": 10_000_000, "sketch_size": 200}
+    exact = costs.seconds(work("exact", rows=10_000_000), machine)
+    for method in ("whole", "stack", "partition"):
+        assert costs.seconds(work(method, sketch="orthogonal", **rows), machine) == pytest.approx(exact, rel=0.05)
 
 
 @pytest.mark.parametrize("method", list(METHODS))

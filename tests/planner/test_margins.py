@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from partsketch import Limits
+from partsketch.common.free_memory import available_memory
 from partsketch.fitting.options import FitOptions
 from partsketch.planner.choice import choose, free_memory, make_plan, options_from
 from partsketch.planner.excess import expected_excess
@@ -74,8 +76,19 @@ def test_memory_is_met_exactly_or_not() -> None:
 def test_nine_tenths_of_free_memory_are_counted_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("partsketch.planner.choice.available_memory", lambda: 1000.0)
     assert free_memory() == pytest.approx(900.0)
-    monkeypatch.setattr("partsketch.planner.choice.available_memory", lambda: None)
-    assert free_memory() is None
+
+
+@pytest.mark.parametrize(("most", "used", "left"), [("5000", "3000", 2000), ("5000", "6000", 0), ("max", "3000", None)])
+def test_the_share_of_a_container_bounds_what_is_free(
+    most: str, used: str, left: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("partsketch.common.free_memory.CONTROL_GROUP", tmp_path)
+    of_machine = available_memory()
+    # Other programs take and give back meanwhile; nobody takes all of it in this moment.
+    assert of_machine > 1e6
+    (tmp_path / "memory.max").write_text(f"{most}\n")
+    (tmp_path / "memory.current").write_text(f"{used}\n")
+    assert available_memory() == left if left is not None else available_memory() > of_machine / 2
 
 
 @pytest.mark.parametrize(("name", "field"), [("seconds", "seconds"), ("memory", "peak_bytes"),

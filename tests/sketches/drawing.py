@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from partsketch.sketches.base import Columns, DenseRows, SketchSpecification, SparseRows, Stream, get_sketch
+from partsketch.sketches.accumulator import Columns, DenseRows, SparseRows, Stream
+from partsketch.sketches.base import SketchSpecification, get_sketch
 
 FloatArray = NDArray[np.float64]
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partsketch.common.errors import InputError
-from partsketch.sketches.base import Columns, DenseRows, FloatArray, IntArray, SketchSpecification, SparseRows, Stream
+from partsketch.sketches.accumulator import Columns, DenseRows, FloatArray, IntArray, SparseRows, Stream
+from partsketch.sketches.base import SketchSpecification
 from partsketch.sketches.kernels.scatter import draw_targets
 from partsketch.sketches.sparse_sign import SparseSignSketch, random_numbers
 from partsketch.sketches.srht import srht_sampled_rows, srht_signs

@@ -10,13 +10,14 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import chi2
 
 FloatArray = NDArray[np.float64]
 Key = tuple[int, int]
 
 _LOW = 0xFFFFFFFF
 PURPOSES = ("gaussian", "shuffle", "sparse_sign", "count_sketch", "row_sample", "leverage_sample",
-            "leverage_directions", "srht")  # fmt: skip
+            "leverage_directions", "srht", "orthogonal")  # fmt: skip
 
 
 def philox(counter: tuple[int, int, int, int], key: Key) -> tuple[int, int, int, int]:
@@ -66,6 +67,19 @@ def shuffled_partition(seed: int, row: int, count: int) -> int:
 def gaussian(size: int, seed: int, stream: int, rows: list[int]) -> FloatArray:
     key = key_of(seed, "gaussian")
     return np.array([[normal(key, stream, row, i) for row in rows] for i in range(size)]) / math.sqrt(size)
+
+
+def orthogonal(size: int, seed: int, stream: int, factor: FloatArray, row_count: int) -> FloatArray:
+    """N₁ T⁻¹ R, T the triangle of N₁ above a triangle of normals and chi variates, of fewer and fewer rows."""
+    key, width = key_of(seed, "orthogonal"), len(factor)
+    first = np.array([[normal(key, stream, row, column) for column in range(width)] for row in range(size)])
+    rest = np.zeros((width, width))
+    for row in range(width):
+        uniform = ((long_word(key, stream, 2**41 + row) >> 12) + 0.5) / 2**52
+        rest[row, row] = math.sqrt(chi2.ppf(uniform, row_count - size - row))
+        rest[row, row + 1 :] = [normal(key, stream, 2**40 + row, column) for column in range(row + 1, width)]
+    gram = first.T @ first + rest.T @ rest
+    return math.sqrt(row_count / size) * first @ np.linalg.solve(np.linalg.cholesky(gram).T, factor)
 
 
 def hadamard_rows(seed: int, stream: int, size: int, padded: int) -> list[int]:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from partsketch import InputError
 from partsketch.common.linalg.blas import padded_width, tile_rows_for
-from partsketch.sketches.base import Columns, SketchSpecification, Stream
+from partsketch.sketches.accumulator import Columns, Stream
+from partsketch.sketches.base import SketchSpecification
 from partsketch.sketches.gaussian import GaussianSketch
 from partsketch.sketches.random import derive_key, fill_normals
 

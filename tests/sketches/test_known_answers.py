@@ -28,7 +28,7 @@ STREAM = 6
 
 def test_purposes_have_the_numbers_they_always_had() -> None:
     assert tuple(sorted(PURPOSES, key=lambda name: PURPOSES[name])) == plain.PURPOSES
-    assert sorted(PURPOSES.values()) == list(range(8))
+    assert sorted(PURPOSES.values()) == list(range(9))
 
 
 @pytest.mark.parametrize("count", [2, 3, 64])
@@ -128,6 +128,20 @@ def test_which_stream_and_which_row_numbers_a_fit_uses(kind: str, method: str) -
         else:
             S = getattr(plain, kind)(16, SEED, number, rows)
         np.testing.assert_allclose(summary.matrix, S @ A[rows], rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("method", ["partition", "whole"])
+def test_orthogonal_sketches_are_drawn_from_the_factor(method: str) -> None:
+    """From the factor with a positive diagonal; the numbers agree but for the rounding of the factor."""
+    X, y, weights = problem()
+    asked = {"n_partitions": 3, "random_state": SEED}
+    model = quiet(method, sketch="orthogonal", sketch_size=16, **asked)(X, y, weights)
+    A = np.column_stack([np.ones(90), X, y]) * np.sqrt(weights)[:, None]
+    for number, summary in enumerate(model.summaries_):
+        first, count = (30 * number, 30) if method == "partition" else (0, 90)
+        factor = np.linalg.cholesky(A[first : first + count].T @ A[first : first + count]).T
+        expected = plain.orthogonal(16, SEED, number, factor, count)
+        np.testing.assert_allclose(summary.matrix, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_matrix_of_is_the_sketch_of_the_identity() -> None:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from partsketch import InputError
 from partsketch.common.linalg.blas import gram, padded_width, tile_rows_for, triangular_factor
-from partsketch.sketches.base import Columns, SketchSpecification, Stream, get_sketch
+from partsketch.sketches.accumulator import Columns, Stream
+from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sketches.gram import Products
 from partsketch.sketches.triangular import TriangularAccumulator, TriangularSketch
 
@@ -262,8 +263,8 @@ def test_sums_of_nearly_dependent_columns_are_merged_with_twice_the_digits() -> 
     ]
     exact = [[Fraction(float(value)) for value in row] for row in rows]
     for i, j in itertools.product(range(3), repeat=2):
-        found = sum(row[i] * row[j] for row in factor)
-        right = sum(row[i] * row[j] for row in exact)
+        found = sum((row[i] * row[j] for row in factor), Fraction(0))
+        right = sum((row[i] * row[j] for row in exact), Fraction(0))
         # A double has 16 digits, two have 32; some are lost where thousands are added to nothing.
         assert abs(found - right) <= abs(right) * Fraction(1, 10**27)
 

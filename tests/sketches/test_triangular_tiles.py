@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.column_kernels import column_addresses
-from partsketch.sketches.base import DenseRows
+from partsketch.sketches.accumulator import DenseRows
 from partsketch.sketches.gram import Products
 from partsketch.sketches.kernels.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
 from partsketch.sketches.triangular import TriangularAccumulator, TriangularSketch

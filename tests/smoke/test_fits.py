@@ -19,7 +19,7 @@ import partsketch as ps
 from .rows import KINDS, TARGET, exact_coefficients, matrix, table
 
 METHODS = ("exact", "average", "partition", "stack", "whole")
-SKETCHES = ("gaussian", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample")
+SKETCHES = ("gaussian", "orthogonal", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample")
 
 
 def coefficients(model: ps.Model) -> Any:

@@ -20,7 +20,7 @@ ROWS, SEGMENT = 9_000, 1_100
 #: The middle one is shorter than a segment.
 BOUNDS = (0, 4_000, 4_700, ROWS)
 
-KINDS = ["triangular", "gaussian", "srht", "sparse_sign", "count_sketch", "row_sample"]
+KINDS = ["triangular", "gaussian", "orthogonal", "srht", "sparse_sign", "count_sketch", "row_sample"]
 
 
 def rows(held: str, columns: int) -> Source:
@@ -52,7 +52,7 @@ def test_segments_one_after_another_give_what_each_gives_alone(
     specification = SketchSpecification(kind, 40, 3) if get_sketch(kind).is_random else SketchSpecification(kind)
     request = SummaryRequest(specification, Partitioning(("a", "b", "c"), BOUNDS), True, 1, ROWS, segment_rows=SEGMENT)
     # Nothing is merged: what is compared are the pieces themselves.
-    monkeypatch.setattr("partsketch.summaries.summarise.merge_in_order", lambda kind, found: tuple(found))
+    monkeypatch.setattr("partsketch.summaries.summarise.merge_in_order", lambda merging, found: tuple(found))
     starts = [start for first, last in pairwise(BOUNDS) for start in range(first, last, SEGMENT)]
     tasks = [Task(start, stop) for start, stop in pairwise([*starts, ROWS])]
     alone, together = pieces(source, request, tasks), pieces(source, request, [Task(0, ROWS)])

@@ -21,15 +21,8 @@ from partsketch.summaries.tasks import Piece, SummaryRequest
 from tests.sketches import plain_random as plain
 from tests.summaries.test_merge_tree import complete_tree, join
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _words_for_matrices() -> Any:
-    """Pieces hold words here, so that the tree can be read off them."""
-    with pytest.MonkeyPatch.context() as patch:
-        written = SimpleNamespace(merge=join)
-        real = __import__("partsketch.summaries.merge", fromlist=["get_sketch"]).get_sketch
-        patch.setattr("partsketch.summaries.merge.get_sketch", lambda kind: written if kind == "words" else real(kind))
-        yield
+#: Pieces hold words here, so that the tree can be read off them.
+WORDS: Any = SimpleNamespace(merge=join)
 
 
 def piece(partition: int, segment: int) -> Piece:
@@ -38,10 +31,10 @@ def piece(partition: int, segment: int) -> Piece:
 
 
 def whole(pieces: tuple[Piece, ...], partition: int) -> Piece | None:
-    fold = PieceFold("words")
+    fold = PieceFold(WORDS)
     for one in pieces:
         fold.add(one)
-    return fold.result(partition)
+    return fold.take(partition)
 
 
 @given(
@@ -53,7 +46,7 @@ def test_rows_in_order_with_partitions_that_are_rare(first: set[int], second: se
     """Of one partition up to 256 segments, any of them empty: what waits never grows beyond twice what it must."""
     present = {0: {start + segment for segment in first}, 1: {start + segment for segment in second}}
     in_order = [piece(p, s) for s in range(start, start + 256) for p in (0, 1) if s in present[p]]
-    merged = merge_in_order("words", in_order)
+    merged = merge_in_order(WORDS, in_order)
     for partition in (0, 1):
         found = whole(merged, partition)
         expected = complete_tree(present[partition], 9, 0)
@@ -69,9 +62,9 @@ def test_rows_in_order_with_partitions_that_are_rare(first: set[int], second: se
 
 def test_pieces_are_settled_when_more_than_sixteen_wait() -> None:
     """Every other segment is empty: no piece ever meets its sibling, and seventeen are the sign to look."""
-    merged = merge_in_order("words", [piece(0, 2 * number) for number in range(16)])
+    merged = merge_in_order(WORDS, [piece(0, 2 * number) for number in range(16)])
     assert len(merged) == 16
-    merged = merge_in_order("words", [piece(0, 2 * number) for number in range(17)])
+    merged = merge_in_order(WORDS, [piece(0, 2 * number) for number in range(17)])
     assert len(merged) == 2
     assert [(one.level, one.segment) for one in merged] == [(5, 0), (0, 32)]
     assert merged[0].matrices[0] == complete_tree(set(range(0, 32, 2)), 5, 0)
@@ -79,9 +72,9 @@ def test_pieces_are_settled_when_more_than_sixteen_wait() -> None:
 
 def test_nothing_is_taken_for_empty_that_may_still_come() -> None:
     """A task that begins in the middle of the tree, between the rows of two others."""
-    early = merge_in_order("words", [piece(0, segment) for segment in range(5)])
-    middle = merge_in_order("words", [piece(0, segment) for segment in range(5, 60, 2)])
-    late = merge_in_order("words", [piece(0, segment) for segment in range(60, 120)])
+    early = merge_in_order(WORDS, [piece(0, segment) for segment in range(5)])
+    middle = merge_in_order(WORDS, [piece(0, segment) for segment in range(5, 60, 2)])
+    late = merge_in_order(WORDS, [piece(0, segment) for segment in range(60, 120)])
     found = whole((*late, *middle, *early), 0)
     assert found is not None
     assert found.matrices[0] == complete_tree({*range(5), *range(5, 60, 2), *range(60, 120)}, 7, 0)

@@ -18,7 +18,7 @@ from partsketch import InputError, LocalEngine, Summary
 from partsketch.fitting.fit import Fit, fit_source
 from partsketch.fitting.options import FitOptions
 from partsketch.sources import array_source
-from partsketch.summaries.provenance import Part
+from partsketch.summaries.provenance import About, Part
 
 COLUMNS = ("(intercept)", "x0", "x1", "y")
 
@@ -41,12 +41,15 @@ def fitted(method: str, rows: int = 200, k: int = 4, **other: Any) -> Fit:
 def sketch(start: int, stop: int, *, stream: int = 0, seed: int = 1, site: str = "", size: int = 5) -> Summary:
     """A made-up Gaussian summary; its values tell where it comes from."""
     matrix = np.random.default_rng([start, stop, stream, seed]).normal(size=(size, 4))
-    return Summary(matrix, COLUMNS, "gaussian", (Part(site, stream, start, stop, size, seed),), stop - start, 1.0)
+    rows = stop - start
+    return Summary(matrix, COLUMNS, "gaussian", (Part(site, stream, start, stop, size, seed),), rows, float(rows))
 
 
 def exact(start: int, stop: int, *, stream: int = 0, site: str = "") -> Summary:
     matrix = np.triu(np.random.default_rng([start, stop]).normal(size=(4, 4)))
-    return Summary(matrix, COLUMNS, "triangular", (Part(site, stream, start, stop, 4, None),), stop - start, 1.0)
+    rows = stop - start
+    matrix[0, 0] = rows**0.5
+    return Summary(matrix, COLUMNS, "triangular", (Part(site, stream, start, stop, 4, None),), rows, float(rows))
 
 
 def test_stack_of_all_exact_summaries_is_the_exact_summary() -> None:
@@ -201,12 +204,13 @@ ODD_VALUES = st.floats(allow_nan=False, allow_infinity=False, width=64)
     weight=st.floats(0, allow_infinity=False),
     name=st.text(min_size=1).filter(lambda text: text != "y" and text.isprintable()),
     seed=st.integers(0, 2**64 - 1),
-    rows=st.integers(0, 2**53 - 5),
+    rows=st.integers(1, 2**53 - 5),
 )
 def test_round_trip_through_bytes_is_exact(values: list[float], weight: float, name: str, seed: int, rows: int) -> None:
     """Negative zeros, subnormal and huge numbers, names in any script."""
     matrix = np.array(values).reshape(3, 2)
-    summary = Summary(matrix, (name, "y"), "gaussian", (Part("männer", 3, 5, 5 + rows, 3, seed),), rows, weight)
+    parts = (Part("männer", 3, 5, 5 + rows, 3, seed),)
+    summary = Summary(matrix, (name, "y"), "gaussian", parts, rows, weight, About(weighted=True))
     again = Summary.from_bytes(summary.to_bytes())
     assert again == summary
     assert again.matrix.tobytes() == summary.matrix.tobytes()

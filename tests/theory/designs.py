@@ -70,6 +70,9 @@ def sketch_matrix(kind: str, sketch_size: int, rows: int, rng: np.random.Generat
         picked = rng.choice(padded, sketch_size, replace=False)
         signs = rng.choice([-1.0, 1.0], rows)
         return np.asarray(hadamard(padded)[picked][:, :rows] * signs / np.sqrt(sketch_size))
+    if kind == "orthogonal":
+        turned = np.linalg.qr(rng.standard_normal((rows, sketch_size)))[0]
+        return np.asarray(turned.T * np.sqrt(rows / sketch_size))
     non_zeros = 8
     S = np.zeros((sketch_size, rows))
     places = np.argsort(rng.random((sketch_size, rows)), axis=0)[:non_zeros]

@@ -1,4 +1,4 @@
-"""The command line: a thin front on the library. Bad input ends with one sentence and exit code 2."""
+"""The command line: a thin front on the library. Whatever goes wrong ends with one sentence."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 import click
 
 from partsketch._version import __version__
+from partsketch.cli import last_resort
+from partsketch.cli.printing import complain
 from partsketch.common.errors import PartsketchError
 
 COMMANDS = {
@@ -20,6 +22,7 @@ COMMANDS = {
     "sketch": "partsketch.cli.sketch",
     "combine": "partsketch.cli.combine",
     "inspect": "partsketch.cli.inspect",
+    "refine": "partsketch.cli.refine",
     "report": "partsketch.cli.report",
     "plan": "partsketch.cli.plan",
     "diagnose": "partsketch.cli.diagnose",
@@ -39,13 +42,30 @@ class _LazyCommands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(COMMANDS[cmd_name]).command
+        _add_debug(command)
         return command
+
+
+def _add_debug(command: click.Command) -> None:
+    """Give a command, and the commands in it, the option that shows tracebacks."""
+    if not any(parameter.name == "debug" for parameter in command.params):
+        command.params.append(_debug_option())
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _add_debug(inner)
+
+
+def _debug_option() -> click.Option:
+    # Read by `_run`, which outlives the command.
+    return click.Option(
+        ["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error that nobody foresaw."
+    )
 
 
 @click.group(
     cls=_LazyCommands,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Start with: partsketch fit data.parquet --target y",
+    params=[_debug_option()],
 )
 @click.version_option(__version__, prog_name="partsketch")
 def commands() -> None:
@@ -53,30 +73,59 @@ def commands() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 on success, 2 on bad input, 130 when interrupted."""
+    """Run the command line and exit.
+
+    0 on success, 1 when whoever read the output has gone, 2 on bad input or when the system refuses something, 70 on an
+    error that nobody foresaw, 130 when interrupted.
+    """
+    if not last_resort.prepare_streams():
+        complain("Error: The standard output is closed: lead it to a file or to /dev/null.")
+        sys.exit(2)
     sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str] | None) -> int:
     """Run the command line and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    name = " ".join(["partsketch", *(argument for argument in given if argument in COMMANDS)][:2])
+    try:
+        with last_resort.only_our_warnings(debug):
+            return _answer(given, name, debug)
+    except BrokenPipeError:
+        # The reader of a pipe has gone (as `head` does): nothing to say, and nobody to say it to.
+        last_resort.silence(sys.stdout)
+        last_resort.silence(sys.stderr)
+        return 1
+    except OSError as error:
+        # Not even the sentence could be printed, or what was printed could not be written.
+        last_resort.silence(sys.stdout)
+        return last_resort.failed_system(error, name, debug)
+
+
+def _answer(arguments: list[str], name: str, debug: bool) -> int:
+    """Run the command and return its exit code; whatever goes wrong becomes one sentence."""
     try:
         result: Any = commands.main(args=arguments, prog_name="partsketch", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as help_text:
         click.echo(help_text.format_message())
         return 2
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context is not None else ""
-        click.echo(f"Error: {error.format_message()}{hint}", err=True)
+        complain(f"Error: {error.format_message()}{hint}")
         return 2
     except PartsketchError as error:
-        click.echo(f"Error: {error}", err=True)
+        complain(f"Error: {error}")
         return 2
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Stopped.", err=True)
+        complain("Stopped.")
         return 130
-    except BrokenPipeError:
-        # The reader of a pipe has gone (as `head` does): nothing to say, and nobody to say it to.
-        sys.stderr.close()
-        return 0
+    except MemoryError as error:
+        return last_resort.without_memory(error, name, debug)
+    except OSError:
+        raise
+    except Exception as error:
+        return last_resort.unexpected(error, name, debug)
     return result if isinstance(result, int) else 0

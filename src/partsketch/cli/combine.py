@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
-from partsketch.cli.options import column_names, keyword_option
-from partsketch.common.errors import InputError
+from partsketch.cli.options import column_names, intervals_option, keyword_option
+from partsketch.cli.outputs import check_outputs
+from partsketch.cli.printing import print_json, warn
 
 
 @click.command(
@@ -26,9 +27,11 @@ from partsketch.common.errors import InputError
 )
 @keyword_option("fit_intercept", default=None)
 @keyword_option("averaging", "Weights of the files' fits.")
+@keyword_option("weighting", "Weights of stacked files.")
 @keyword_option("alpha")
 @click.option("--model", "model_path", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
 @click.option("--summary", "with_summary", is_flag=True, help="Print standard errors, tests and intervals too.")
+@intervals_option
 @click.option("--inspect", is_flag=True, help="Only show what the files hold.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -36,39 +39,39 @@ def command(
     targets: tuple[str, ...],
     features: tuple[str, ...],
     method: str | None,
-    fit_intercept: bool | None,
-    averaging: str,
-    alpha: float,
     model_path: Path | None,
     with_summary: bool,
+    intervals_of: str,
     inspect: bool,
     as_json: bool,
+    **keywords: Any,
 ) -> None:
     """Make a model, its certificate and intervals from sketch FILES; no rows are read."""
     from partsketch.report.fit_table import print_fit
     from partsketch.report.sketch_table import describe_sketch, print_sketches
     from partsketch.sites.combine import combine_files, read_summaries
 
-    if model_path is not None and not model_path.parent.is_dir():
-        raise InputError(f"Cannot write {model_path}: there is no folder {model_path.parent}.")
+    check_outputs({"--model": model_path}, data=files)
     started = time.perf_counter()
     named = read_summaries(files)
     if inspect:
         if as_json:
-            click.echo(json.dumps({"files": [describe_sketch(*entry) for entry in named]}, ensure_ascii=False))
+            print_json({"files": [describe_sketch(*entry) for entry in named]})
         else:
             print_sketches(named)
         return
     chosen = column_names(features)
-    fit = combine_files(named, list(targets) or None, chosen, method, fit_intercept, averaging, alpha)
+    fit = combine_files(named, list(targets) or None, chosen, method, **keywords)
     seconds = time.perf_counter() - started
     if model_path is not None:
         fit.model.save(model_path)
     for sentence in fit.model.record.warnings:
-        click.echo(f"Warning: {sentence}", err=True)
+        warn(sentence)
     if as_json:
         described = [describe_sketch(*entry) for entry in named]
         values = {"model": fit.model.to_dict(), "files": described, "seconds": seconds}
-        click.echo(json.dumps(values, ensure_ascii=False))
+        if with_summary:
+            values["summary"] = fit.model.summary(of=intervals_of).to_dict()
+        print_json(values)
     else:
-        print_fit(fit, seconds, None, model_path, with_summary)
+        print_fit(fit, seconds, None, model_path, intervals_of if with_summary else None)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from partsketch.cli.printing import print_json
 
 #: What to type, per shell, so that the completion is there in every new shell.
 _HOW = {
@@ -28,6 +28,6 @@ def command(shell: str, as_json: bool) -> None:
     script = made(commands, {}, "partsketch", "_PARTSKETCH_COMPLETE").source_template
     text = script % made(commands, {}, "partsketch", "_PARTSKETCH_COMPLETE").source_vars()
     if as_json:
-        click.echo(json.dumps({"shell": shell, "script": text, "install": _HOW[shell]}))
+        print_json({"shell": shell, "script": text, "install": _HOW[shell]})
     else:
         click.echo(text)

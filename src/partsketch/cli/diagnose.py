@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from partsketch.cli.options import data_options, keyword_option
+from partsketch.cli.printing import print_json
 
 if TYPE_CHECKING:
     from partsketch.fitting.data_request import DataRequest
@@ -29,10 +28,9 @@ def command(request: DataRequest, as_json: bool, **keywords: Any) -> None:
 
     found = diagnose_data(request, FitKeywords("average", **keywords))
     if as_json:
-        click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
+        print_json(found.to_dict())
         return
-    from rich.console import Console
-
+    from partsketch.common.terminal import terminal_console
     from partsketch.planner.diagnosis.table import print_diagnosis
 
-    print_diagnosis(found, Console(width=None if sys.stdout.isatty() else 140, highlight=False))
+    print_diagnosis(found, terminal_console())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from partsketch.cli.printing import complain, print_json, say
 
 
 @click.command("explore", epilog="Example: partsketch explore --rows 1e7 --columns 50 --partitions 16")
@@ -27,13 +27,13 @@ def command(port: int, browser: bool, as_json: bool, **start: float | int | str 
         from partsketch.report.explorer.numbers import numbers
 
         told = numbers(state, calibration())
-        click.echo(json.dumps({name: value for name, value in told.items() if name != "figures"}, ensure_ascii=False))
+        print_json({name: value for name, value in told.items() if name != "figures"})
         return
     from partsketch.report.explorer.server import ExplorerServer
 
     with ExplorerServer(port, state) as server:
-        click.echo(f"The explorer is at {server.address}")
-        click.echo("Only whoever has this address can see it. Press Ctrl+C to stop.", err=True)
+        say(f"The explorer is at {server.address}")
+        complain("Only whoever has this address can see it. Press Ctrl+C to stop.")
         if browser:
             import webbrowser
 
@@ -41,4 +41,4 @@ def command(port: int, browser: bool, as_json: bool, **start: float | int | str 
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            click.echo("Stopped.", err=True)
+            complain("Stopped.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from partsketch.cli.options import data_options, fit_options
-from partsketch.common.errors import InputError
+from partsketch.cli.options import data_options, fit_options, intervals_option
+from partsketch.cli.outputs import check_outputs
+from partsketch.cli.printing import print_json, warn
 
 if TYPE_CHECKING:
     from partsketch.engines.base import Engine
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     "--compare/--no-compare", default=True, show_default=True, help="Fit exact least squares too and show the loss."
 )
 @click.option("--summary", "with_summary", is_flag=True, help="Print standard errors, tests and intervals too.")
+@intervals_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     request: DataRequest,
@@ -44,6 +45,7 @@ def command(
     report_path: Path | None,
     compare: bool,
     with_summary: bool,
+    intervals_of: str,
     as_json: bool,
 ) -> None:
     """Fit a linear model to DATA: files, folders or globs of Parquet, CSV, Feather or .npy."""
@@ -51,9 +53,7 @@ def command(
     from partsketch.fitting.options import FitOptions
     from partsketch.report.fit_table import comparison_values, print_fit
 
-    for path in (model_path, report_path):
-        if path is not None and not path.parent.is_dir():
-            raise InputError(f"Cannot write {path}: there is no folder {path.parent}.")
+    check_outputs({"--model": model_path, "--report": report_path}, data=request.data, checkpoint=keywords.checkpoint)
     if report_path is not None:
         from partsketch.report.page import environment, report_fit
 
@@ -73,12 +73,14 @@ def command(
     if report_path is not None:
         report_fit(fit.model, source, report_path, seconds, None if exact is None else exact.seconds)
     for sentence in fit.model.record.warnings:
-        click.echo(f"Warning: {sentence}", err=True)
+        warn(sentence)
     if as_json:
         values = {"model": fit.model.to_dict(), "seconds": seconds, "comparison": comparison_values(fit, exact)}
-        click.echo(json.dumps(values, ensure_ascii=False))
+        if with_summary:
+            values["summary"] = fit.model.summary(of=intervals_of).to_dict()
+        print_json(values)
     else:
-        print_fit(fit, seconds, exact, model_path, with_summary)
+        print_fit(fit, seconds, exact, model_path, intervals_of if with_summary else None)
 
 
 class _Timed(NamedTuple):
@@ -111,6 +113,7 @@ def _exact_options(options: FitOptions) -> FitOptions:
         method="exact",
         limits=None,
         averaging="equal",
+        weighting="auto",
         alpha=0.0,
         on_partition_error="raise",
         min_partitions=None,

@@ -62,18 +62,15 @@ def sketch_option(text: str, exact: bool = False) -> Decorator:
     Kinds are listed when one is given, not when the command is made: loading them takes a while.
     """
 
-    def kinds() -> list[str]:
-        from partsketch.sketches.base import all_sketches
-
-        return [sketch.kind for sketch in all_sketches() if exact or sketch.is_random]
-
     def known(context: click.Context, parameter: click.Parameter, value: str) -> str:
-        if value not in kinds():
-            raise click.BadParameter(f"{value!r} is not one of {', '.join(map(repr, kinds()))}.", context, parameter)
-        return value
+        from partsketch.sketches.base import get_sketch
+
+        return get_sketch(value, exact).kind
 
     def completed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
-        return [kind for kind in kinds() if kind.startswith(incomplete)]
+        from partsketch.sketches.base import sketch_kinds
+
+        return [kind for kind in sketch_kinds(exact) if kind.startswith(incomplete)]
 
     return click.option(
         "--sketch",
@@ -94,6 +91,17 @@ _LIMITS = (
     click.option("--seconds", help="Longest time, such as 30 or 5min."),
 )
 _LIMIT_NAMES = ("max_excess", "max_bytes_per_partition", "rows_stay", "memory", "seconds")
+
+
+def intervals_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option that says what the intervals of the summary are for."""
+    return click.option(
+        "--intervals-of",
+        type=click.Choice(["truth", "exact"]),
+        default="truth",
+        show_default=True,
+        help="What --summary gives intervals for: the true coefficients, or those of exact least squares.",
+    )(command)
 
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from partsketch.cli.options import data_options, keyword_option, limit_options
+from partsketch.cli.printing import print_json
 
 if TYPE_CHECKING:
     from partsketch.fitting.data_request import DataRequest
@@ -48,15 +47,14 @@ def command(
     limits = replace(limits or Limits(), certified=certified)
     made = plan_for(request, _whole(rows), _whole(columns), PlanOptions(limits=limits, **options))
     if as_json:
-        click.echo(json.dumps(made.to_dict(), ensure_ascii=False))
+        print_json(made.to_dict())
         return
-    from rich.console import Console
-
+    from partsketch.common.terminal import terminal_console
     from partsketch.planner.plan_table import print_plan
 
-    print_plan(made, Console(width=None if sys.stdout.isatty() else 140, highlight=False), show_all)
+    print_plan(made, terminal_console(), show_all)
 
 
 def _whole(value: float | None) -> int | None:
     """Return a count that may have been written as 1e7; fractions stay what they are, to be refused."""
-    return int(value) if value is not None and value == int(value) else value  # type: ignore[return-value]
+    return int(value) if value is not None and value.is_integer() else value  # type: ignore[return-value]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Literal
 
 import click
+
+from partsketch.cli.outputs import check_outputs
+from partsketch.cli.printing import print_json, say
 
 
 @click.command("predict", epilog="Example: partsketch predict model.json new.parquet --output predictions.parquet")
@@ -46,8 +48,9 @@ def command(
     from partsketch.model.file import load
     from partsketch.model.predict import write_predictions
 
+    check_outputs({"--output": output}, data=data, files=[model])
     rows = write_predictions(load(model), list(data), output, missing, interval, level)
     if as_json:
-        click.echo(json.dumps({"rows": rows, "output": str(output)}))
+        print_json({"rows": rows, "output": str(output)})
     else:
-        click.echo(f"{rows:,} predictions written to {output}")
+        say(f"{rows:,} predictions written to {output}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
+
+from partsketch.cli.outputs import check_outputs
+from partsketch.cli.printing import print_json, say
 
 
 @click.command("report", epilog="Example: partsketch report exact.json sketched.json --output report.html")
@@ -18,11 +20,10 @@ def command(models: tuple[Path, ...], output: Path, data: tuple[str, ...], as_js
     from partsketch.model.file import load
     from partsketch.report.page import write_report
 
+    check_outputs({"--output": output}, data=data, files=models)
     write_report([load(path) for path in models], output, list(data) or None, [path.stem for path in models])
     size = output.stat().st_size
     if as_json:
-        click.echo(json.dumps({"output": str(output), "bytes": size, "models": [str(path) for path in models]}))
+        print_json({"output": str(output), "bytes": size, "models": [str(path) for path in models]})
     else:
-        click.echo(
-            f"{output} written: {len(models)} {'model' if len(models) == 1 else 'models'}, {size / 1000:,.0f} kB"
-        )
+        say(f"{output} written: {len(models)} {'model' if len(models) == 1 else 'models'}, {size / 1000:,.0f} kB")

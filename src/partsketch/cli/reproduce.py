@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
 import click
 
+from partsketch.cli.printing import complain, print_json, say
 from partsketch.common.errors import InputError
 
 
@@ -50,16 +50,14 @@ def command(
         raise InputError(f"There is no folder {data_home}: --data-home names where scikit-learn keeps its data.")
     settings = (quick_study if quick else whole_study)(DEFAULT_SEED if seed is None else seed)
     started = time.perf_counter()
-    study, claims = reproduce(
-        settings, Places(output, data_home), only, report=lambda text: click.echo(text, err=True), fresh=fresh
-    )
+    study, claims = reproduce(settings, Places(output, data_home), only, report=complain, fresh=fresh)
     seconds = time.perf_counter() - started
     page = output / "index.html"
     if as_json:
         rows = [claim.to_row() for claim in claims]
         problems = list(study.problems)
-        click.echo(json.dumps({"page": str(page), "seconds": seconds, "claims": rows, "problems": problems}))
+        print_json({"page": str(page), "seconds": seconds, "claims": rows, "problems": problems})
         return
     for claim in claims:
-        click.echo(f"{claim.name}: {claim.verdict}")
-    click.echo(f"{page} written in {seconds:.0f} s")
+        say(f"{claim.name}: {claim.verdict}")
+    say(f"{page} written in {seconds:.0f} s")

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partsketch.cli.options import data_options, keyword_option, sketch_option
+from partsketch.cli.outputs import check_outputs
+from partsketch.cli.printing import print_json, warn
 from partsketch.common.errors import InputError
+
+#: Bytes of a file of levels.
+_LARGEST_LEVELS = 1 << 28
 
 if TYPE_CHECKING:
     from partsketch.fitting.data_request import DataRequest
@@ -59,10 +64,13 @@ def command(
     from partsketch.sites.options import SketchOptions
     from partsketch.sites.output import file_names, save_all, site_of
     from partsketch.sites.sketch import sketch_source
+    from partsketch.sources.files.paths import local_files
 
     site = site_of(output, output_directory) if site is None else site
     options = SketchOptions.made_of(site=site, **keywords)
-    file_names(output, output_directory, site, ["0"] if options.cuts else None)
+    first = file_names(output, output_directory, site, ["0"] if options.cuts else None)[0]
+    read = [] if levels_path is None else [levels_path]
+    check_outputs({"--output": first}, request.data, read)
     if levels_path is not None:
         request = replace(request, levels=_read_levels(levels_path))
     source = request.open(options.partition_column, options.fit_intercept)
@@ -70,20 +78,22 @@ def command(
         made = sketch_source(source, options, runner)
     names = [summary.parts[0].partition for summary in made.summaries] if options.cuts else None
     paths = file_names(output, output_directory, site, names)
-    save_all(made.summaries, paths)
+    save_all(made.summaries, paths, [*read, *local_files(request.data)])
     for sentence in made.warnings:
-        click.echo(f"Warning: {sentence}", err=True)
+        warn(sentence)
     written = [(str(path), summary) for path, summary in zip(paths, made.summaries, strict=True)]
     if as_json:
-        click.echo(json.dumps({"files": [describe_sketch(*entry) for entry in written]}, ensure_ascii=False))
+        print_json({"files": [describe_sketch(*entry) for entry in written]})
     else:
         print_sketches(written)
 
 
 def _read_levels(path: Path) -> Any:
+    from partsketch.common.reading import read_at_most
+
     try:
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+        return json.loads(read_at_most(path, _LARGEST_LEVELS, "levels"))
+    except InputError:
+        raise
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not JSON: write levels such as {{'colour': ['blue', 'red']}}.") from error

@@ -1,10 +1,19 @@
-"""What can go wrong, in one sentence each."""
+"""What can go wrong, in one sentence each.
+
+Messages quote names and values that come from data. They are shown on terminals and written to logs, so whatever is
+quoted, a message is one line without control characters.
+"""
 
 from __future__ import annotations
+
+from partsketch.common.text import plain, sentence
 
 
 class PartsketchError(Exception):
     """Base of every error that partsketch raises on purpose."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(sentence(message))
 
 
 class InputError(PartsketchError, ValueError):
@@ -17,3 +26,13 @@ class UnreadableError(InputError):
 
 class PartsketchWarning(UserWarning):
     """Something works but is not what most users want; the model's record repeats it."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(sentence(message))
+
+
+def reason_of(error: BaseException) -> str:
+    """Return why something failed, as the end of a sentence: short, one line, without a full stop."""
+    text = getattr(error, "strerror", None) or str(error)
+    lines = [line.strip() for line in str(text).splitlines() if line.strip()]
+    return plain(lines[0][:200]).rstrip(". ") if lines else type(error).__name__

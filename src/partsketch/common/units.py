@@ -32,6 +32,16 @@ def percentage(share: float) -> str:
     return f"{percent:.0f}%" if percent >= 99.5 else f"{percent:.2g}%"
 
 
+def p_value_text(p_value: float) -> str:
+    """Return a p-value for a table, three places: 0.042; a smaller one is told by a bound, < 0.001."""
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def p_value_phrase(p_value: float, digits: int = 2) -> str:
+    """Return a p-value for a sentence: p = 0.042, p = 3.1e-09; below what doubles can tell from nothing p < 1e-16."""
+    return "p < 1e-16" if p_value < 1e-16 else f"p = {p_value:.{digits}g}"
+
+
 def count_text(count: float) -> str:
     """Return a large count with three digits: 123, 4.56e7."""
     return f"{count:,.0f}" if count < 1e6 else f"{count:.2e}".replace("e+0", "e").replace("e+", "e")

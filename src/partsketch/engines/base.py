@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from importlib import import_module
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from partsketch.common.errors import InputError
+from partsketch.common.registry import Registry
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import ChunkedRows
 from partsketch.sources.cluster.chunks import cluster_of, refuse_collection
-from partsketch.summaries.tasks import SummaryRequest, Task, TaskResult
+from partsketch.summaries.tasks import PassRequest, Task, TaskResult
 
 
 @dataclass(frozen=True)
@@ -39,16 +40,40 @@ class TaskOutcome:
 Outcomes: TypeAlias = Generator[TaskOutcome, None, None]
 
 
+@dataclass(frozen=True)
+class EngineCost:
+    """What an engine adds to the time of a fit; round figures that are assumed, not measured.
+
+    Attributes
+    ----------
+    seconds_per_task
+        Scheduling of one task, borne by the driver.
+    bytes_per_second
+        Speed at which summaries travel to the driver; infinite where nothing travels.
+    """
+
+    seconds_per_task: float = 0.0
+    bytes_per_second: float = math.inf
+
+
 class Engine:
     """Runs tasks. Contains no mathematics: every engine calls the same function on the same rows.
 
     Engines are subclasses. What an engine started, it stops in `close`, at the end of its `with` block.
+
+    Attributes
+    ----------
+    name
+        The name users give, and with which addresses begin.
+    cost
+        What it adds to the time of a fit, for the planner.
     """
 
     name: str
+    cost: EngineCost = EngineCost()
 
     def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+        self, source: Source, request: PassRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Outcomes:
         """Yield what became of every task, in the order in which they end.
 
@@ -83,15 +108,32 @@ class Engine:
         self.close()
 
 
-#: Module and class of every engine; each takes nothing (a cluster of its own), an address, or a session object.
-_ENGINES = {
-    "dask": ("partsketch.engines.dask.engine", "DaskEngine"),
-    "ray": ("partsketch.engines.ray.engine", "RayEngine"),
-    "spark": ("partsketch.engines.spark.engine", "SparkEngine"),
-}
-_SCHEMES = {"dask": "dask", "tcp": "dask", "tls": "dask", "ray": "ray", "spark": "spark"}
+#: Where our own engines are; other packages add theirs by an entry point of the group "partsketch.engines".
+ENGINES: Registry[Engine] = Registry(
+    "engine",
+    {
+        "local": "partsketch.engines.local:LocalEngine",
+        "dask": "partsketch.engines.dask.engine:DaskEngine",
+        "ray": "partsketch.engines.ray.engine:RayEngine",
+        "spark": "partsketch.engines.spark.engine:SparkEngine",
+    },
+)
+#: Addresses begin with the name of their engine, or with these.
+_SCHEMES = {"tcp": "dask", "tls": "dask"}
 #: Packages whose session objects (a Dask client, a Spark session) are taken for the engine itself.
 _SESSIONS = {"distributed": "dask", "pyspark": "spark"}
+
+
+def engine_class(engine: str) -> type[Engine]:
+    """Return the class of the engine of this name or address."""
+    scheme, separator, _ = engine.partition("://")
+    found = ENGINES.get(_SCHEMES.get(scheme, scheme) if separator else engine, Engine)
+    if found is None or (separator and found.name == "local"):
+        raise InputError(
+            f"engine is {engine!r}: choose {', '.join(map(repr, ENGINES.names))}, or give an address such as "
+            "'dask://host:8786', 'ray://host:10001' or 'spark://host:7077'."
+        )
+    return found
 
 
 def get_engine(engine: Any) -> Engine:
@@ -100,24 +142,13 @@ def get_engine(engine: Any) -> Engine:
     Parameters
     ----------
     engine
-        "local"; "dask", "ray" or "spark" for a cluster started on this machine; an address such as
-        "dask://host:8786", "tcp://host:8786", "ray://host:10001", "ray://auto", "spark://host:7077" or
-        "spark://local[2]"; a `distributed.Client` or a `pyspark.sql.SparkSession`; or an `Engine`.
+        "local"; "dask", "ray" or "spark" for a cluster started on this machine, or the name of an engine of another
+        package; an address such as "dask://host:8786", "tcp://host:8786", "ray://host:10001", "ray://auto",
+        "spark://host:7077" or "spark://local[2]"; a `distributed.Client` or a `pyspark.sql.SparkSession`; or an
+        `Engine`.
     """
     if isinstance(engine, str):
-        if engine == "local":
-            from partsketch.engines.local import LocalEngine
-
-            return LocalEngine()
-        if engine in _ENGINES:
-            return _make(engine)
-        scheme, separator, _ = engine.partition("://")
-        if not separator or scheme not in _SCHEMES:
-            raise InputError(
-                f"engine is {engine!r}: choose 'local', 'dask', 'ray' or 'spark', or give an address such as "
-                "'dask://host:8786', 'ray://host:10001' or 'spark://host:7077'."
-            )
-        return _make(_SCHEMES[scheme], engine)
+        return _make(engine, *([engine] if "://" in engine else []))
     package = type(engine).__module__.partition(".")[0]
     if package in _SESSIONS:
         return _make(_SESSIONS[package], engine)
@@ -130,8 +161,9 @@ def get_engine(engine: Any) -> Engine:
 
 
 def _make(name: str, *where: Any) -> Engine:
-    module, class_name = _ENGINES[name]
-    engine: Engine = getattr(import_module(module), class_name)(*where)
+    # Classes of engines take nothing (a cluster of their own), an address, or a session object.
+    kind: Any = engine_class(name)
+    engine: Engine = kind(*where)
     return engine
 
 

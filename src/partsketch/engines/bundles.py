@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from partsketch.common.errors import InputError
 from partsketch.engines.base import TaskOutcome
+from partsketch.sketches.base import Merging
 from partsketch.summaries.merge import merge_results
 from partsketch.summaries.tasks import Task, TaskResult
 
@@ -49,7 +50,7 @@ class Bundle:
             yield TaskOutcome((index,), None, error)
 
 
-def run_bundle(kind: str, tasks: Sequence[tuple[int, Task]], work: Callable[[Task], TaskResult]) -> Bundle:
+def run_bundle(merging: Merging, tasks: Sequence[tuple[int, Task]], work: Callable[[Task], TaskResult]) -> Bundle:
     """Do the work of some numbered tasks; called on workers.
 
     Tasks that follow one another are read in one go: where one begins inside a row group or a file, the rows before it
@@ -71,7 +72,7 @@ def run_bundle(kind: str, tasks: Sequence[tuple[int, Task]], work: Callable[[Tas
             failed.append((index, portable(error)))
         else:
             done.append(index)
-            merged = result if merged is None else merge_results(kind, [merged, result])
+            merged = result if merged is None else merge_results(merging, [merged, result])
     return Bundle(tuple(done), merged, tuple(failed))
 
 
@@ -82,12 +83,12 @@ def _joined(tasks: Sequence[Task]) -> Task | None:
     return Task(tasks[0].start, tasks[-1].stop)
 
 
-def merge_bundles(kind: str, bundles: Sequence[Bundle]) -> Bundle:
+def merge_bundles(merging: Merging, bundles: Sequence[Bundle]) -> Bundle:
     """Merge bundles; called on workers."""
     results = [bundle.result for bundle in bundles if bundle.result is not None]
     return Bundle(
         done=tuple(index for bundle in bundles for index in bundle.done),
-        result=merge_results(kind, results) if results else None,
+        result=merge_results(merging, results) if results else None,
         failed=tuple(failure for bundle in bundles for failure in bundle.failed),
     )
 

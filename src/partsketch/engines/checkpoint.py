@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from partsketch.common.errors import InputError
-from partsketch.common.files import write_atomically
+from partsketch.common.files import remove_abandoned, write_atomically
 from partsketch.engines.base import TaskOutcome
 from partsketch.engines.checkpoint_file import load_result, save_result
+from partsketch.sketches.base import Merging
 from partsketch.summaries.merge import merge_results
 from partsketch.summaries.tasks import TaskResult
 
@@ -29,8 +30,8 @@ _SHARE_OF_TIME = 20.0
 class Checkpoint:
     """An open folder of finished tasks; see `open_checkpoint`."""
 
-    def __init__(self, folder: Path, fingerprint: str, kind: str) -> None:
-        self._folder, self.fingerprint, self._kind = folder, fingerprint, kind
+    def __init__(self, folder: Path, fingerprint: str, merging: Merging) -> None:
+        self._folder, self.fingerprint, self._merging = folder, fingerprint, merging
         self._tasks: list[int] = []
         self._results = TaskResult((), 0, 0)
         self._next_write = time.monotonic() + _LEAST_SECONDS
@@ -51,7 +52,7 @@ class Checkpoint:
     def keep(self, tasks: Sequence[int], result: TaskResult) -> None:
         """Keep the result of these tasks: in a file soon, at the latest when the folder is closed."""
         self._tasks.extend(tasks)
-        self._results = merge_results(self._kind, [self._results, result])
+        self._results = merge_results(self._merging, [self._results, result])
         if time.monotonic() >= self._next_write:
             self.write()
 
@@ -71,7 +72,9 @@ class Checkpoint:
 
 
 @contextmanager
-def open_checkpoint(folder: Path, identity: dict[str, dict[str, Any]], seed: int, kind: str) -> Iterator[Checkpoint]:
+def open_checkpoint(
+    folder: Path, identity: dict[str, dict[str, Any]], seed: int, merging: Merging
+) -> Iterator[Checkpoint]:
     """Open a folder for a fit, making it if need be; refuse it when it belongs to another fit.
 
     Parameters
@@ -82,8 +85,8 @@ def open_checkpoint(folder: Path, identity: dict[str, dict[str, Any]], seed: int
         What a result depends on, as plain data: a group ("options", "data", …) and in it names and values.
     seed
         The seed of the fit, for a run that goes on without having been given it.
-    kind
-        Kind of sketch.
+    merging
+        How results are merged.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -97,9 +100,8 @@ def open_checkpoint(folder: Path, identity: dict[str, dict[str, Any]], seed: int
             _check_same(folder, manifest["identity"], identity)
         else:
             _write_manifest(folder, identity, seed)
-        for abandoned in folder.glob(".tasks-*.part"):
-            abandoned.unlink(missing_ok=True)
-        checkpoint = Checkpoint(folder, _digest(identity), kind)
+        remove_abandoned(folder)
+        checkpoint = Checkpoint(folder, _digest(identity), merging)
         try:
             yield checkpoint
         finally:
@@ -107,8 +109,16 @@ def open_checkpoint(folder: Path, identity: dict[str, dict[str, Any]], seed: int
 
 
 def recorded_seed(folder: Path) -> int | None:
-    """Return the seed of the fit that a folder belongs to, or None when there is no such folder yet."""
+    """Return the seed of the fit that a folder belongs to, or None when there is no such folder yet.
+
+    A folder that has lost its manifest has lost the seed: another one would silently begin anew.
+    """
     manifest = _read_manifest(folder)
+    if manifest is None and ((folder / _MANIFEST).exists() or any(folder.glob("tasks-*.bin"))):
+        raise InputError(
+            f"The checkpoint {folder} is damaged: its {_MANIFEST} is missing or cut short, and the seed with it; give "
+            "the seed that it was made with (--seed, random_state), or another folder."
+        )
     return None if manifest is None else int(manifest["seed"])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from partsketch.common.files import write_atomically
-from partsketch.sketches.base import FloatArray
+from partsketch.sketches.accumulator import FloatArray
 from partsketch.summaries.tasks import Piece, TaskResult
 
 _MAGIC = b"PSTASKS\n"

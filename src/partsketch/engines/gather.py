@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -12,24 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.common.linalg.double_double import DoubleDouble
+from partsketch.common.memory import give_back
 from partsketch.engines.base import Engine, TaskOutcome
 from partsketch.engines.run import run_tasks
 from partsketch.engines.tolerance import Tolerance
+from partsketch.engines.wholes import partition_groups, pieces_of_groups, summaries_of, waiting_bytes
 from partsketch.sketches.base import SEGMENT_ROWS, get_sketch
-from partsketch.sketches.groups import GroupedTriangularSketch
 from partsketch.sources.base import PartitionLeftOut, Source
 from partsketch.summaries.merge import PieceFold
 from partsketch.summaries.merge_tree import TreeFold
 from partsketch.summaries.partitions import UNKNOWN_END, Partitioning
-from partsketch.summaries.provenance import Part
 from partsketch.summaries.summary import Summary
-from partsketch.summaries.tasks import INTERCEPT, Piece, SummaryRequest, Task
+from partsketch.summaries.tasks import INTERCEPT, PassRequest, SummaryRequest, Task
 
 if TYPE_CHECKING:
     from partsketch.engines.checkpoint import Checkpoint
 
 FloatArray = NDArray[np.float64]
+
+#: Pieces of so many bytes in all leave freed memory behind that is worth asking for.
+_MUCH_MEMORY = 2**26
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,12 @@ def make_tasks(
 class Collector:
     """Folds the results of tasks as they arrive."""
 
-    def __init__(self, request: SummaryRequest, tasks: Sequence[Task]) -> None:
+    def __init__(self, request: PassRequest, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
         self._bounds = request.partitioning.bounds
         self._segment_rows = request.segment_rows
         self._seen: TreeFold[bool] = TreeFold(lambda first, second: True)
-        self.fold = PieceFold(request.specification.kind, self._seen.covers)
+        self.fold = PieceFold(request.merging, self._seen.covers)
         self.missing = set(range(len(tasks)))
         self.failed: dict[int, Exception] = {}
         self.dropped = self.rows_seen = 0
@@ -142,6 +144,52 @@ def gather(
     """
     partitioning = request.partitioning
     tasks = make_tasks(source, partitioning, tolerance.by_partition or checkpoint is not None, request.segment_rows)
+    columns = ((INTERCEPT,) if request.fit_intercept else ()) + source.feature_names + source.target_names
+    target_range = np.array([[np.inf], [-np.inf]]) * np.ones(len(source.target_names))
+    summaries: list[Summary] = []
+    arrived: dict[int, tuple[int, float]] = {}
+    # What a checkpoint keeps is of all partitions.
+    for group in [None] if checkpoint is not None else partition_groups(source, request):
+        collected = _collected(source, replace(request, group=group), engine, tolerance, checkpoint, tasks)
+        incomplete = collected.incomplete()
+        if incomplete:
+            _check_enough(collected, partitioning, tolerance)
+        groups = pieces_of_groups(collected.fold, request)
+        for partition in range(partitioning.count) if group is None else group:
+            if partition in incomplete:
+                continue
+            arrived[partition] = (0, 0.0)
+            whole = collected.fold.take(partition) if groups is None else groups.get(partition)
+            if whole is not None:
+                arrived[partition] = (whole.row_count, whole.weight_sum)
+                target_range[0] = np.minimum(target_range[0], whole.target_range[0])
+                target_range[1] = np.maximum(target_range[1], whole.target_range[1])
+                summaries += summaries_of(partition, whole, request, columns, collected.rows_seen)
+        if waiting_bytes(source, request) > _MUCH_MEMORY:
+            give_back()
+    return Gathered(
+        summaries=tuple(summaries),
+        names=tuple(partitioning.names[partition] for partition in arrived),
+        row_counts=tuple(rows for rows, _ in arrived.values()),
+        weight_sums=tuple(weight for _, weight in arrived.values()),
+        target_range=target_range,
+        rows_dropped=_rows_dropped(arrived, partitioning) if incomplete else collected.dropped,
+        left_out=tuple(
+            PartitionLeftOut(partitioning.names[partition], _rows_of(partition, partitioning), _why(error, tolerance))
+            for partition, error in incomplete.items()
+        ),
+    )
+
+
+def _collected(
+    source: Source,
+    request: SummaryRequest,
+    engine: Engine,
+    tolerance: Tolerance,
+    checkpoint: Checkpoint | None,
+    tasks: Sequence[Task],
+) -> Collector:
+    """Return the pieces of all tasks, merged as they came."""
     collected = Collector(request, tasks)
     if checkpoint is not None:
         for outcome in checkpoint.load(len(tasks)):
@@ -151,46 +199,7 @@ def gather(
             collected.add(outcome)
             if checkpoint is not None and outcome.result is not None:
                 checkpoint.keep(outcome.tasks, outcome.result)
-    incomplete = collected.incomplete()
-    if incomplete:
-        _check_enough(collected, partitioning, tolerance)
-    wholes = _wholes(collected, request, incomplete)
-    target_range = np.array([[np.inf], [-np.inf]]) * np.ones(len(source.target_names))
-    for whole in wholes:
-        if whole is not None:
-            target_range[0] = np.minimum(target_range[0], whole.target_range[0])
-            target_range[1] = np.maximum(target_range[1], whole.target_range[1])
-    columns = ((INTERCEPT,) if request.fit_intercept else ()) + source.feature_names + source.target_names
-    kept = [(name, wholes[i]) for i, name in enumerate(partitioning.names) if i not in incomplete]
-    return Gathered(
-        summaries=_summaries(wholes, request, columns, collected.rows_seen),
-        names=tuple(name for name, _ in kept),
-        row_counts=tuple(0 if whole is None else whole.row_count for _, whole in kept),
-        weight_sums=tuple(0.0 if whole is None else whole.weight_sum for _, whole in kept),
-        target_range=target_range,
-        rows_dropped=_rows_dropped(wholes, partitioning) if incomplete else collected.dropped,
-        left_out=tuple(
-            PartitionLeftOut(partitioning.names[partition], _rows_of(partition, partitioning), _why(error, tolerance))
-            for partition, error in incomplete.items()
-        ),
-    )
-
-
-def _wholes(collected: Collector, request: SummaryRequest, incomplete: Collection[int]) -> Sequence[Piece | None]:
-    """Return what came of every partition, in one piece each; None for those of which nothing came, or not all."""
-    sketch = get_sketch(request.specification.kind)
-    count = request.partitioning.count
-    if not isinstance(sketch, GroupedTriangularSketch):
-        return [None if partition in incomplete else collected.fold.result(partition) for partition in range(count)]
-    whole = collected.fold.result(0)
-    groups = {} if whole is None else sketch.taken_apart(whole.matrices[0])
-    found: list[Piece | None] = [None] * count
-    for partition, (matrix, centre, rows, weight) in groups.items():
-        assert whole is not None
-        found[partition] = Piece(
-            partition, 0, (matrix,), rows, weight, whole.target_range, centre if centre.any() else None
-        )
-    return found
+    return collected
 
 
 def guided(
@@ -266,45 +275,6 @@ def _rows_of(partition: int, partitioning: Partitioning) -> int:
     return partitioning.bounds[partition + 1] - partitioning.bounds[partition]
 
 
-def _rows_dropped(wholes: Sequence[Piece | None], partitioning: Partitioning) -> int:
+def _rows_dropped(arrived: Mapping[int, tuple[int, float]], partitioning: Partitioning) -> int:
     """Return how many rows of the partitions that remain had missing values."""
-    return sum(_rows_of(i, partitioning) - whole.row_count for i, whole in enumerate(wholes) if whole is not None)
-
-
-def _summaries(
-    wholes: Sequence[Piece | None], request: SummaryRequest, columns: tuple[str, ...], rows_seen: int
-) -> tuple[Summary, ...]:
-    bounds = request.partitioning.bounds
-    sketch = get_sketch(request.specification.kind)
-    summaries = []
-    for partition, whole in enumerate(wholes):
-        if whole is None:
-            continue
-        start, stop = (0, rows_seen) if bounds is None else (bounds[partition], bounds[partition + 1])
-        for number, matrix in enumerate(whole.matrices):
-            sketch_rows, low = sketch.concluded_rows(request.specification, matrix, whole.row_count)
-            if whole.centre is not None:
-                sketch_rows, low = DoubleDouble.of(sketch_rows, low).moved(whole.centre)
-            part = Part(
-                site="",
-                stream=partition * request.sketches_per_partition + number,
-                start=start,
-                stop=rows_seen if stop == UNKNOWN_END else stop,
-                size=sketch_rows.shape[0],
-                seed=request.specification.seed,
-                sparsity=request.specification.sparsity,
-                contiguous=bounds is not None,
-            )
-            summaries.append(
-                Summary(
-                    matrix=sketch_rows,
-                    columns=columns,
-                    kind=sketch.summary_kind or request.specification.kind,
-                    parts=(part,),
-                    row_count=whole.row_count,
-                    weight_sum=whole.weight_sum,
-                    low=low,
-                    centre=np.empty(0) if whole.centre is None else whole.centre,
-                )
-            )
-    return tuple(summaries)
+    return sum(_rows_of(partition, partitioning) - rows for partition, (rows, _) in arrived.items() if rows)

@@ -16,7 +16,7 @@ from partsketch.engines.bundles import Bundle, run_bundle, shrinking_bundles
 from partsketch.engines.progress import RowProgress
 from partsketch.sources.base import Source
 from partsketch.summaries.summarise import summarise_rows
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 
 def usable_cores() -> int:
@@ -56,7 +56,7 @@ class LocalEngine(Engine):
         self._block_rows = block_rows
 
     def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+        self, source: Source, request: PassRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Outcomes:
         """Yield outcomes as tasks end; tasks are begun in their order."""
         if not tasks:
@@ -78,7 +78,7 @@ class LocalEngine(Engine):
 
         def done(number: int) -> Bundle:
             return run_bundle(
-                request.specification.kind,
+                request.merging,
                 [(index, tasks[index]) for index in bundles[number]],
                 lambda task: summarise_rows(source, request, task, self._block_rows, after_block),
             )
@@ -97,14 +97,18 @@ def _in_threads(
 ) -> Iterator[TaskOutcome]:
     """Yield what becomes of bundles 0 to count − 1, at most two per worker being under way."""
     waiting: SimpleQueue[int | None] = SimpleQueue()
-    ended: SimpleQueue[tuple[float, Bundle]] = SimpleQueue()
+    ended: SimpleQueue[tuple[float, Bundle | BaseException]] = SimpleQueue()
 
     def work() -> None:
-        while (number := waiting.get()) is not None and not stop.is_set():
-            bundle = done(number)
-            if stop.is_set():
-                return
-            ended.put((time.monotonic(), bundle))
+        try:
+            while (number := waiting.get()) is not None and not stop.is_set():
+                bundle = done(number)
+                if stop.is_set():
+                    return
+                ended.put((time.monotonic(), bundle))
+        except BaseException as error:
+            # Who waits for this worker must hear of its end, whatever ended it.
+            ended.put((time.monotonic(), error))
 
     # Work lies ready before workers start, and word of its end behind the last of it: nobody waits for this thread,
     # which starts workers, merges and ends while they work.
@@ -120,6 +124,8 @@ def _in_threads(
             bundle = _next(ended, deadline)
             if bundle is None:
                 return
+            if isinstance(bundle, BaseException):
+                raise bundle
             for number in islice(queued, 1):
                 waiting.put(number)
             yield from bundle.outcomes()
@@ -133,7 +139,9 @@ def _in_threads(
                     worker.join()
 
 
-def _next(ended: SimpleQueue[tuple[float, Bundle]], deadline: float | None) -> Bundle | None:
+def _next(
+    ended: SimpleQueue[tuple[float, Bundle | BaseException]], deadline: float | None
+) -> Bundle | BaseException | None:
     """Return what ends next, or None when the deadline passes before that, however late this is asked."""
     if deadline is None:
         return ended.get()[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -21,7 +22,8 @@ class RowProgress:
         self._total = total_rows
         self._rows = 0
         self._started = time.monotonic()
-        self._wanted = sys.stderr.isatty()
+        # A bar is drawn with escape sequences.
+        self._wanted = sys.stderr is not None and sys.stderr.isatty() and not os.environ.get("NO_COLOR")
         self._lock = threading.Lock()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -41,15 +43,16 @@ class RowProgress:
                 self._bar.update(self._task, completed=self._rows)
 
     def _show(self) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        from partsketch.common.terminal import terminal_console
 
         self._bar = Progress(
             TextColumn("reading rows"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=terminal_console(stderr=True),
             transient=True,
         )
         self._bar.start()

@@ -9,13 +9,16 @@ from dataclasses import replace
 from partsketch.engines.base import Engine, TaskOutcome
 from partsketch.engines.tolerance import Tolerance
 from partsketch.sources.base import Source
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
+
+#: A deadline that is further away never comes, and clocks of the operating system need not reach it.
+_LONGEST_SECONDS = 1e9
 
 
 def run_tasks(
     engine: Engine,
     source: Source,
-    request: SummaryRequest,
+    request: PassRequest,
     tasks: Sequence[Task],
     wanted: Sequence[int],
     tolerance: Tolerance,
@@ -25,7 +28,7 @@ def run_tasks(
     Failures are yielded when they are tolerated. Otherwise the first one makes the others wait only until all tasks
     before it are done: the error raised is that of the earliest failing task, whichever failed first.
     """
-    deadline = None if tolerance.deadline is None else time.monotonic() + tolerance.deadline
+    deadline = None if tolerance.deadline is None else time.monotonic() + min(tolerance.deadline, _LONGEST_SECONDS)
     missing = set(wanted)
     earliest: TaskOutcome | None = None
     running = engine.run(source, request, [tasks[number] for number in wanted], deadline)

@@ -12,7 +12,7 @@ from partsketch.common.linalg.blas import one_thread_each
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import RemoteSource
 from partsketch.summaries.summarise import summarise_rows
-from partsketch.summaries.tasks import SummaryRequest, Task, TaskResult
+from partsketch.summaries.tasks import PassRequest, Task, TaskResult
 
 #: Rows that a worker reads at once.
 BLOCK_ROWS = 32768
@@ -20,7 +20,7 @@ BLOCK_ROWS = 32768
 
 def run_task(
     source: Source,
-    request: SummaryRequest,
+    request: PassRequest,
     task: Task,
     after_block: Callable[[int], None] = lambda rows: None,
 ) -> TaskResult:
@@ -31,7 +31,7 @@ def run_task(
 
 def run_on_chunks(
     source: RemoteSource,
-    request: SummaryRequest,
+    request: PassRequest,
     task: Task,
     chunks: Sequence[Any],
     after_block: Callable[[int], None] = lambda rows: None,

@@ -13,6 +13,7 @@ from partsketch.engines.base import Engine
 from partsketch.engines.gather import Gathered, gather
 from partsketch.fitting.fit import Fit, estimated_columns, finish_fit
 from partsketch.fitting.keywords import AUTO
+from partsketch.fitting.memory import Sizes, check_memory
 from partsketch.fitting.options import FitOptions
 from partsketch.fitting.refinement.routes import FACTOR_ROUTE
 from partsketch.fitting.sketch_size import choose_sketch_size
@@ -132,6 +133,8 @@ def add_batch(
     request = SummaryRequest(
         specification, Partitioning(names, bounds), options.fit_intercept, row_count=rows.row_count - offset
     )
+    width = len(features) + len(source.target_names)
+    check_memory(Sizes(options.method, width, rows.row_count, len(names), specification.size))
     with one_thread_each():
         batch = gather(rows, request, engine)
         merged = _merged(None if before is None else before.gathered, batch, names, extends)

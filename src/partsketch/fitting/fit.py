@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,15 +14,17 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.engines.base import Engine
 from partsketch.engines.gather import Gathered, gather, guided
+from partsketch.fitting.memory import Sizes, check_memory, gathering_bytes
 from partsketch.fitting.options import FitOptions
 from partsketch.fitting.refinement.exact import Refined
-from partsketch.fitting.refinement.routes import FACTOR_ROUTE, refine_if_quicker
+from partsketch.fitting.refinement.routes import FACTOR_ROUTE, is_sparse, refine_if_quicker
 from partsketch.fitting.sketch_size import choose_sketch_size, counted_if_needed
 from partsketch.model.build import Circumstances, build_model
-from partsketch.model.combine import Combination, Regression, combine_solution, combine_summaries, restored
+from partsketch.model.combine import combine_summaries
 from partsketch.model.coordinates import standardise
 from partsketch.model.methods import METHODS
 from partsketch.model.model import Model
+from partsketch.model.regression import Combination, Regression, combine_solution, restored
 from partsketch.model.sentences import constant_target_warnings
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import PartitionLeftOut, Source
@@ -52,19 +54,22 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
     method = METHODS[options.method]
     features = estimated_columns(source, options)
     unreadable = source.unreadable
-    source, partitioning, left_out = _partition(source, options)
+    source, partitioning, left_out = _partition(source, options, len(features))
     _check_count(partitioning.count, len(unreadable), options)
     reasons = {"method": f"method={options.method!r} was asked for: {method.description}"}
     specification = SketchSpecification("triangular")
     warnings: list[str] = []
     if method.sketched:
         smallest = _smallest_partition(partitioning, source)
+        stacked = partitioning.count if options.method == "stack" else 1
         size, reasons["sketch_size"] = choose_sketch_size(
-            options.sketch_size, len(features), smallest, options.alpha > 0, options.sketch
+            options.sketch_size, len(features), smallest, options.alpha > 0, options.sketch, stacked
         )
+        if size <= len(features) + 1:
+            reasons["sketch_size"] += f"; all {stacked} together have {stacked * size} rows for {len(features)} columns"
         specification = SketchSpecification(options.sketch, size, options.seed, options.sparsity)
         warnings += get_sketch(options.sketch).size_warnings(size, len(features))
-        if partitioning.bounds is not None and _checks_sizes(options):
+        if partitioning.bounds is not None and _checks_sizes(options, len(features)):
             sizes = [int(size) for size in np.diff(partitioning.bounds)]
             check_partition_sizes(sizes, partitioning.names, len(features), options.partition_by, sum(sizes) + left_out)
     else:
@@ -80,6 +85,10 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
         )
     sketches = options.n_partitions if method.sketched and not method.by_partition else 1
     request = SummaryRequest(specification, partitioning, options.fit_intercept, sketches, source.row_count)
+    # Sparse rows may do without a factor; for others the factor, or something of its size, is made.
+    may_refine = options.method == "exact" and options.route != "factor"
+    if not (may_refine and (is_sparse(source) or options.route == "iterate")):
+        _check_memory(source, request, options)
     # One thread for the small problems too: their rounding should not depend on the number of cores.
     with one_thread_each():
         refined: Refined | None = None
@@ -88,12 +97,21 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
         if refined is not None:
             gathered = refined.gathered
         else:
+            _check_memory(source, request, options)
             request = guided(source, request, engine, options.tolerance)
             with _checkpoint(source, request, options) as checkpoint:
                 gathered = gather(source, request, engine, options.tolerance, checkpoint)
         _check_rows(gathered, options, len(features))
         circumstances = ({**reasons, **(chosen or {})}, tuple(warnings), left_out, unreadable)
         return finish_fit(source, options, engine.name, gathered, refined, *circumstances)
+
+
+def _check_memory(source: Source, request: SummaryRequest, options: FitOptions) -> None:
+    """Refuse a fit for which there is no memory."""
+    width = int(options.fit_intercept) + len(source.feature_names) + len(source.target_names)
+    summaries = request.partitioning.count * request.sketches_per_partition
+    sizes = Sizes(options.method, width, source.row_count, summaries, request.specification.size)
+    check_memory(sizes, gathering_bytes(source, request))
 
 
 def estimated_columns(source: Source, options: FitOptions) -> tuple[str, ...]:
@@ -123,10 +141,15 @@ def finish_fit(
     method = METHODS[options.method]
     features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
     regression = Regression(
-        features, source.target_names, int(options.fit_intercept), float(options.alpha), options.averaging
+        features,
+        source.target_names,
+        int(options.fit_intercept),
+        float(options.alpha),
+        options.averaging,
+        weighting=options.weighting,
     )
     if refined is not None:
-        standard: tuple[Summary, ...] = ()
+        standard: Sequence[Summary] = ()
         combination = combine_solution(refined.solution)
     else:
         coordinates, standard = standardise(
@@ -156,7 +179,7 @@ def finish_fit(
     return Fit(model, gathered.summaries, restored(combination, regression), gathered)
 
 
-def _partition(source: Source, options: FitOptions) -> tuple[Source, Partitioning, int]:
+def _partition(source: Source, options: FitOptions, columns: int) -> tuple[Source, Partitioning, int]:
     """Return the source, counted if need be, the partitioning, and how many rows it leaves out."""
     method = METHODS[options.method]
     needs_count = options.remainder == "drop" or (method.by_partition and options.partition_by in ("order", "file"))
@@ -170,7 +193,7 @@ def _partition(source: Source, options: FitOptions) -> tuple[Source, Partitionin
     left_out = 0
     if options.remainder == "drop":
         assert rows is not None
-        if options.n_partitions > rows and not _checks_sizes(options):
+        if options.n_partitions > rows and not _checks_sizes(options, columns):
             raise InputError(
                 f"n_partitions={options.n_partitions} with remainder='drop' would leave out all {rows} rows: give at "
                 f"most {rows}."
@@ -182,7 +205,7 @@ def _partition(source: Source, options: FitOptions) -> tuple[Source, Partitionin
         options.partition_by == "order"
         and rows is not None
         and options.n_partitions > rows
-        and not _checks_sizes(options)
+        and not _checks_sizes(options, columns)
     ):
         raise InputError(
             f"n_partitions={options.n_partitions} is larger than the number of rows, {rows}: give at most {rows}."
@@ -226,7 +249,7 @@ def _checkpoint(
     if not source.replayable:
         raise InputError(f"A checkpoint needs data that can be read again, not a {source.description}: use a file.")
     identity = fit_identity(source, request, options)
-    return open_checkpoint(Path(options.checkpoint), identity, options.seed, request.specification.kind)
+    return open_checkpoint(Path(options.checkpoint), identity, options.seed, request.merging)
 
 
 def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:
@@ -235,9 +258,14 @@ def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:
         raise InputError(f"There are no rows to fit: {why}.")
     if sum(gathered.weight_sums) <= 0:
         raise InputError("All sample weights are zero: at least one must be positive.")
-    if _checks_sizes(options):
+    if _checks_sizes(options, columns):
         sizes = list(gathered.row_counts)
         check_partition_sizes(sizes, gathered.names, columns, options.partition_by, sum(sizes))
+    elif METHODS[options.method].sketched and options.alpha == 0 and sum(gathered.row_counts) < columns + 2:
+        raise InputError(
+            f"Too few rows: {columns} columns to estimate need at least {columns + 2}, and there are "
+            f"{sum(gathered.row_counts)} in all; use method='exact'."
+        )
     for name, rows, weight in zip(gathered.names, gathered.row_counts, gathered.weight_sums, strict=True):
         if rows == 0:
             raise InputError(f"Partition {name!r} has no rows: use fewer partitions.")
@@ -245,7 +273,11 @@ def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:
             raise InputError(f"All sample weights of partition {name!r} are zero: leave its rows out.")
 
 
-def _checks_sizes(options: FitOptions) -> bool:
-    """Whether every partition must keep enough rows for a sketch; a ridge penalty makes do with fewer."""
+def _checks_sizes(options: FitOptions, columns: int) -> bool:
+    """Whether every partition must keep enough rows for a fit of its own.
+
+    A ridge penalty makes do with fewer, and so do stacked sketches that are smaller than a fit of their own needs.
+    """
     method = METHODS[options.method]
-    return method.sketched and method.by_partition and options.alpha == 0
+    short = method.combines_by == "stack" and options.sketch_size is not None and options.sketch_size <= columns + 1
+    return method.sketched and method.by_partition and options.alpha == 0 and not short

@@ -43,7 +43,7 @@ class FitKeywords:
     sketch: str = field(
         default="gaussian",
         metadata=_told(
-            "gaussian, srht, sparse_sign, count_sketch, row_sample, leverage_sample, or a kind that was added."
+            "gaussian, orthogonal, srht, sparse_sign, count_sketch, row_sample, leverage_sample, or one that was added."
         ),
     )
     sketch_size: int | None = field(
@@ -56,6 +56,13 @@ class FitKeywords:
     fit_intercept: bool = field(default=True, metadata=_told("Do not estimate an intercept.", "--no-intercept"))
     averaging: str = field(
         default="equal", metadata=_told("Weights of the partitions' fits.", choices=("equal", "inverse_variance"))
+    )
+    weighting: str = field(
+        default="auto",
+        metadata=_told(
+            "Weights of stacked sketches; auto: information if partitions share coefficients.",
+            choices=("auto", "rows", "information"),
+        ),
     )
     alpha: float = field(default=0.0, metadata=_told("Ridge penalty on all rows together."))
     engine: Any = field(

@@ -11,12 +11,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from partsketch.common.counts import refuse_too_many
 from partsketch.common.errors import InputError
 from partsketch.engines.tolerance import Tolerance
 from partsketch.fitting.keywords import AUTO, FitKeywords, choices_of
 from partsketch.fitting.limits import Limits, limits_from
 from partsketch.model.methods import METHODS
-from partsketch.sketches.base import all_sketches
+from partsketch.sketches.base import get_sketch, sparsity_refused
 
 #: Values of partition_by that do not name a column.
 RESERVED_PARTITIONS = ("order", "shuffle", "file")
@@ -35,6 +36,7 @@ class FitOptions:
     fit_intercept: bool
     seed: int
     averaging: str = FitKeywords.averaging
+    weighting: str = FitKeywords.weighting
     alpha: float = FitKeywords.alpha
     on_partition_error: str = FitKeywords.on_partition_error
     deadline: float | None = None
@@ -58,7 +60,7 @@ class FitOptions:
         return cls(**{**same, **own})
 
     def __post_init__(self) -> None:
-        for name in ("method", "remainder", "averaging", "route", "on_partition_error"):
+        for name in ("method", "remainder", "averaging", "weighting", "route", "on_partition_error"):
             if getattr(self, name) not in choices_of(name):
                 raise InputError(f"{name} is {getattr(self, name)!r}: choose {_listed(choices_of(name))}.")
         if self.limits is not None and self.method != AUTO:
@@ -67,27 +69,33 @@ class FitOptions:
             raise InputError(f"n_partitions is {self.n_partitions!r}: give a whole number, at least 1.")
         if not isinstance(self.partition_by, str) or not self.partition_by:
             raise InputError("partition_by is 'order', 'shuffle', 'file' or the name of a column.")
-        kinds = [sketch.kind for sketch in all_sketches() if sketch.is_random]
-        if self.sketch not in kinds:
-            raise InputError(f"sketch is {self.sketch!r}: choose {_listed(kinds)}.")
+        sketch = get_sketch(self.sketch, exact=False)
         if self.sketch_size is not None and (not _is_count(self.sketch_size) or self.sketch_size < 1):
             raise InputError(f"sketch_size is {self.sketch_size!r}: give a whole number, or None to have one chosen.")
         if self.sparsity is not None:
-            if self.sketch != "sparse_sign":
-                raise InputError(f"sparsity={self.sparsity!r} goes with sketch='sparse_sign', not {self.sketch!r}.")
+            if sketch.default_sparsity is None:
+                raise sparsity_refused(self.sparsity, self.sketch)
             if not _is_count(self.sparsity) or self.sparsity < 1:
-                raise InputError(f"sparsity is {self.sparsity!r}: give a whole number, at least 1, or None for 8.")
+                raise InputError(
+                    f"sparsity is {self.sparsity!r}: give a whole number, at least 1, or None for "
+                    f"{sketch.default_sparsity}."
+                )
         if self.averaging != "equal" and self.method not in ("average", "partition"):
             raise InputError(f"averaging={self.averaging!r} goes with the methods 'average' and 'partition' only.")
+        if self.weighting != AUTO and self.method not in ("stack", AUTO):
+            raise InputError(f"weighting={self.weighting!r} goes with method='stack', whose sketches have weights.")
         if not isinstance(self.alpha, numbers.Real) or not 0 <= self.alpha < float("inf"):
             raise InputError(f"alpha is {self.alpha!r}: give a ridge penalty of at least 0.")
         if self.averaging != "equal" and self.alpha > 0:
             raise InputError(
                 "averaging='inverse_variance' goes with alpha=0: its variances are those of least squares."
             )
+        if self.weighting == "information" and self.alpha > 0:
+            raise InputError("weighting='information' goes with alpha=0: a ridge fit is stacked by rows.")
         exact = self.method == "exact" or (self.method == AUTO and not (self.limits and self.limits.any))
         if self.route == "iterate" and (not exact or self.alpha > 0):
             raise InputError("route='iterate' goes with method='exact' and alpha=0.")
+        refuse_too_many(n_partitions=self.n_partitions, sketch_size=self.sketch_size, sparsity=self.sparsity)
         self._check_faults()
 
     def _check_faults(self) -> None:

@@ -13,12 +13,22 @@ def choose_sketch_size(
     smallest_partition: int | None,
     penalised: bool = False,
     kind: str = "gaussian",
+    stacked: int = 1,
 ) -> tuple[int, str]:
-    """Return the number of sketch rows and the reason for it; refuse sizes at which the error has no mean."""
+    """Return the number of sketch rows and the reason for it; refuse sizes at which the error has no mean.
+
+    `stacked` sketches are solved as one: it is their rows together that must exceed the columns.
+    """
     sketch = get_sketch(kind)
     most = None if smallest_partition is None else sketch.largest_size(max(smallest_partition, 1))
     if asked is not None:
-        if asked <= columns + 1 and not penalised:
+        if stacked > 1 and stacked * asked <= columns + 1 and not penalised:
+            raise InputError(
+                f"sketch_size={asked} is too small: {stacked} stacked sketches have {stacked * asked} rows, and "
+                f"{columns} columns to estimate (intercept included) need at least {columns + 2}, so give at least "
+                f"{-(-(columns + 2) // stacked)}."
+            )
+        if stacked == 1 and asked <= columns + 1 and not penalised:
             raise InputError(
                 f"sketch_size={asked} is too small: with {columns} columns to estimate (intercept included) it must be "
                 f"at least {columns + 2}, and at least {columns + 4} for a finite variance."

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from partsketch._version import __version__
 from partsketch.model.certificate import Certificate, certify
-from partsketch.model.checks import check_coefficients, check_solutions, checked_certificate
-from partsketch.model.combine import Combination, Regression, restored
+from partsketch.model.checks import check_coefficients, check_solutions, checked_certificate, checked_inference
 from partsketch.model.inference import Inference, infer
 from partsketch.model.methods import METHODS
 from partsketch.model.model import Model
 from partsketch.model.moments import FitMoments
 from partsketch.model.outlook_curves import planned_outlook
 from partsketch.model.record import PartitionRecord, Record
+from partsketch.model.regression import Combination, Regression, restored
 from partsketch.model.sentences import alias_warnings, left_out_warnings, size_warnings, unknown_loss_warnings
 from partsketch.sources.base import PartitionLeftOut
 from partsketch.sources.encoding import Encoding
@@ -122,9 +122,12 @@ def _judged(
     # Partitions of wildly different sizes overflow in some numbers: these are then not stated.
     with np.errstate(over="ignore", invalid="ignore"):
         certified = [certify(*common, number, shared) for number, shared in enumerate(moments)]
-        inferences = tuple(infer(*common, number, shared, certified[number]) for number, shared in enumerate(moments))
+        inferences = tuple(
+            checked_inference(infer(*common, number, shared, certified[number]))
+            for number, shared in enumerate(moments)
+        )
         certificates = tuple(
-            checked_certificate(certificate, float(unit) ** 2)
+            checked_certificate(certificate, float(np.square(unit)))
             for certificate, unit in zip(certified, target_units, strict=True)
         )
     return certificates, inferences
@@ -139,6 +142,7 @@ def _record(
 ) -> Record:
     """Return how the coefficients came about, with the warnings that this gives reason to."""
     size = summaries[0].matrix.shape[0] if METHODS[method].sketched else None
+    stacked = len(summaries) if method == "stack" else 1
     conditions = [solution.condition for solution in combination.solutions]
     rows = [summary.row_count for summary in summaries] or [circumstances.row_count]
     return Record(
@@ -154,20 +158,30 @@ def _record(
         tolerance=max(float(solution.tolerance) for solution in combination.solutions),
         aliased=_aliased_everywhere(combination),
         partitions=_partition_records(circumstances.names, rows, combination),
-        reasons=circumstances.reasons,
-        warnings=tuple(_warnings(size, combination, regression, circumstances)),
+        reasons={**circumstances.reasons, **_weighting_reasons(method, regression, combination)},
+        warnings=tuple(_warnings(size, stacked, combination, regression, circumstances)),
         versions=_versions(),
         data=circumstances.data,
         partitions_left_out=circumstances.partitions_left_out,
     )
 
 
+def _weighting_reasons(method: str, regression: Regression, combination: Combination) -> dict[str, str]:
+    """Say how stacked sketches were weighted and why, for each target where they differ."""
+    if method != "stack":
+        return {}
+    told = [f"{choice.taken}: {choice.reason}" for choice in combination.stacking]
+    if len(set(told)) == 1:
+        return {"weighting": told[0]}
+    return {"weighting": "; ".join(f"{target}: {text}" for target, text in zip(regression.targets, told, strict=True))}
+
+
 def _warnings(
-    size: int | None, combination: Combination, regression: Regression, circumstances: Circumstances
+    size: int | None, stacked: int, combination: Combination, regression: Regression, circumstances: Circumstances
 ) -> Iterator[str]:
     columns = len(regression.features)
     if size is not None and regression.penalty == 0:
-        yield from size_warnings(size, columns)
+        yield from size_warnings(size, columns, stacked)
     yield from alias_warnings(combination.solutions, columns)
     yield from circumstances.warnings
     if circumstances.rows_dropped:

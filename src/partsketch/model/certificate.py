@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.common.units import p_value_phrase
 from partsketch.model.certificate_estimates import (
     estimate_stack,
     estimate_whole,
     heterogeneity_of,
     require_even_samples,
 )
-from partsketch.model.combine import Combination, Regression
 from partsketch.model.inference import exact_rows
-from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
+from partsketch.model.regression import Combination, Regression
 from partsketch.summaries.summary import Summary
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.confidence import ConfidenceDistribution
@@ -28,9 +28,18 @@ from partsketch.theory.excess_loss import unsketched_average_excess_loss
 from partsketch.theory.heterogeneity import Heterogeneity, partition_heterogeneity
 from partsketch.theory.moments import PartitionMoments, pooled_moments
 from partsketch.theory.partition_certificate import certify_partition
+from partsketch.theory.stack_weights import StackChoice
 from partsketch.theory.weights import sketch_weights
 
 FloatArray = NDArray[np.float64]
+
+
+#: What a stacked fit is called, by how its sketches were weighted.
+_STACKED = {
+    "rows": "The stacked fit",
+    "information": "The stacked fit, sketches weighted by information,",
+    "mixture": "The mixture of stacked and averaged fit",
+}
 
 
 @dataclass(frozen=True)
@@ -113,14 +122,6 @@ class Certificate:
             **{name: None if known is None else known.to_dict() for name, known in distributions.items()},
         }
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Certificate:
-        """Return the certificate that `to_dict` described."""
-        read: dict[str, Any] = {"heterogeneity": values["heterogeneity"] and Heterogeneity(**values["heterogeneity"])}
-        for name in ("confidence", "relative_confidence"):
-            read[name] = values[name] and ConfidenceDistribution.from_dict(values[name])
-        return cls(**{**values, **read})
-
 
 def certify(
     method: str,
@@ -139,7 +140,8 @@ def certify(
             return _of_exact(combination, exact_rows(combination, summaries), number)
         if method == "average":
             return _of_average(moments.exact, weights)
-        return _of_sketches(method, summaries, weights, moments, regression.averaging)
+        choice = combination.stacking[number] if combination.stacking else None
+        return _of_sketches(method, summaries, weights, moments, regression.averaging, choice)
     except InputError as error:
         return _unavailable(str(error).rstrip("."))
 
@@ -188,14 +190,19 @@ def _of_average(partitions: list[PartitionMoments], weights: FloatArray) -> Cert
 
 
 def _of_sketches(
-    method: str, summaries: Sequence[Summary], weights: FloatArray, moments: FitMoments, averaging: str
+    method: str,
+    summaries: Sequence[Summary],
+    weights: FloatArray,
+    moments: FitMoments,
+    averaging: str,
+    choice: StackChoice | None,
 ) -> Certificate:
-    subject = "The averaged fit" if METHODS[method].combines_by == "average" else "The stacked fit"
+    subject = "The averaged fit"
     if method == "whole":
         return _from_estimate(estimate_whole(summaries, moments), subject, None)
     heterogeneity = heterogeneity_of(summaries, moments)
-    if method == "stack":
-        return _from_estimate(estimate_stack(summaries, moments), subject, heterogeneity)
+    if choice is not None:
+        return _from_estimate(estimate_stack(summaries, moments, choice), _STACKED[choice.taken], heterogeneity)
     require_even_samples(summaries, moments)
     known = moments.estimated
     estimate = certify_partition(known, sketch_weights(known) if _are_estimated(averaging, weights) else weights)
@@ -272,7 +279,7 @@ def _difference(heterogeneity: Heterogeneity | None) -> str:
     if heterogeneity is None or heterogeneity.p_value is None:
         return "."
     chance = "no more than chance allows" if heterogeneity.p_value >= 0.05 else "more than chance allows"
-    return f"; partitions differ {chance} (p = {heterogeneity.p_value:.2g})."
+    return f"; partitions differ {chance} ({p_value_phrase(heterogeneity.p_value)})."
 
 
 def _percentage(share: float) -> str:

@@ -9,46 +9,64 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.model.moments import FitMoments
+from partsketch.sketches.base import get_sketch, law_of_kind
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.heterogeneity import Heterogeneity, sketch_heterogeneity
+from partsketch.theory.partition_certificate import certify_partition, row_shares
 from partsketch.theory.sampled_rows import RowSample, certify_row_samples, require_even_leverage
+from partsketch.theory.stack_weights import LEAST_AGREEMENT, StackChoice
 from partsketch.theory.stacked_certificate import certify_stacked
-from partsketch.theory.stacking import stacked_fit
+from partsketch.theory.stacking import StackedFit, stacked_fit
 from partsketch.theory.whole import certify_whole
 
 FloatArray = NDArray[np.float64]
-
-#: Kinds that keep single rows.
-SAMPLES = ("row_sample", "leverage_sample")
 
 
 def estimate_whole(summaries: Sequence[Summary], moments: FitMoments) -> CertificateEstimate:
     """Return what an average of fits to sketches of all rows loses."""
     first = summaries[0]
-    if first.kind in SAMPLES:
+    law = law_of_kind(first.kind)
+    if law.keeps_rows:
         return certify_row_samples(row_samples(summaries, moments), first.row_count)
-    return certify_whole(moments.sketches, first.row_count, first.kind)
+    return certify_whole(moments.sketches, first.row_count, law)
 
 
-def estimate_stack(summaries: Sequence[Summary], moments: FitMoments) -> CertificateEstimate:
+def estimate_stack(summaries: Sequence[Summary], moments: FitMoments, choice: StackChoice) -> CertificateEstimate:
     """Return what one fit to the stacked sketches of all partitions loses."""
+    if choice.taken == "mixture":
+        return certify_partition(moments.estimated, row_shares(moments.estimated), choice.share)
+    fit, law = weighted_fit(summaries, moments, choice), law_of_kind(summaries[0].kind)
     counts = [summary.row_count for summary in summaries]
-    fit = stacked_fit(moments.sketches, counts, summaries[0].kind)
-    if summaries[0].kind not in SAMPLES:
+    if not law.keeps_rows:
         return certify_stacked(fit)
-    samples = row_samples(summaries, moments)
-    groups = [np.full(len(sample.rows), float(number)) for number, sample in enumerate(samples)]
-    rows, inclusions = (
-        np.concatenate([getattr(sample, name) for sample in samples]) for name in ("rows", "inclusions")
-    )
-    return certify_row_samples([RowSample(rows, inclusions, np.concatenate(groups), fit.pooled.rank)], sum(counts))
+    sample = stacked_sample(row_samples(summaries, moments), fit.pooled.rank)
+    return certify_row_samples([sample], sum(counts))
+
+
+def weighted_fit(summaries: Sequence[Summary], moments: FitMoments, choice: StackChoice) -> StackedFit:
+    """Return the stacked fit; with weights only where the sketches do not contradict shared coefficients."""
+    law = law_of_kind(summaries[0].kind)
+    if np.ptp(choice.weights) > 0:
+        test = choice.agreement
+        if test is None or test.p_value is None:
+            why = choice.reason if test is None else test.reason
+            raise InputError(
+                f"weights by information assume shared coefficients, which cannot be tested here ({why}); use "
+                "weighting='rows'"
+            )
+        if test.p_value < LEAST_AGREEMENT:
+            raise InputError(
+                f"weights by information assume shared coefficients, and partitions do not have them (p = "
+                f"{test.p_value:.2g}); use weighting='auto' or 'rows'"
+            )
+    return stacked_fit(moments.sketches, [summary.row_count for summary in summaries], law, choice.weights)
 
 
 def require_even_samples(summaries: Sequence[Summary], moments: FitMoments) -> None:
     """Refuse samples of partitions in which a single row decides a direction; other sketches pass."""
-    if summaries[0].kind in SAMPLES:
+    if law_of_kind(summaries[0].kind).keeps_rows:
         for sample in row_samples(summaries, moments):
             require_even_leverage(sample)
 
@@ -58,7 +76,7 @@ def heterogeneity_of(summaries: Sequence[Summary], moments: FitMoments) -> Heter
     if len(summaries) < 2:
         return None
     try:
-        return sketch_heterogeneity(moments.estimated, summaries[0].kind)
+        return sketch_heterogeneity(moments.estimated)
     except InputError as error:
         return Heterogeneity.unavailable(str(error).rstrip("."))
 
@@ -71,16 +89,19 @@ def row_samples(summaries: Sequence[Summary], moments: FitMoments) -> list[RowSa
     ]
 
 
+def stacked_sample(samples: Sequence[RowSample], rank: int) -> RowSample:
+    """Return samples of partitions as one, with the rank of all rows."""
+    groups = [np.full(len(sample.rows), float(number)) for number, sample in enumerate(samples)]
+    rows, inclusions = (
+        np.concatenate([getattr(sample, name) for sample in samples]) for name in ("rows", "inclusions")
+    )
+    return RowSample(rows, inclusions, np.concatenate(groups), rank)
+
+
 def _inclusions(summary: Summary) -> FloatArray:
     """Return the chance of each sampled row to be in the sample."""
-    size = len(summary.matrix)
-    if summary.kind == "row_sample" or size >= summary.row_count:
-        return np.full(size, min(1.0, size / summary.row_count))
-    # A sampled row is divided by the root of its chance, and a column of ones shows by what.
-    if INTERCEPT not in summary.columns or abs(summary.weight_sum - summary.row_count) > 1e-9 * summary.row_count:
-        raise InputError(
-            "a leverage_sample shows the chances of its rows by a column of ones and equal weights only: fit an "
-            "intercept, without weights, or use sketch='gaussian' or 'srht'."
-        )
-    ones = summary.matrix[:, summary.columns.index(INTERCEPT)]
-    return np.asarray(np.minimum(1.0, 1.0 / ones**2))
+    # Sums of weights are rounded; weights that are not all one differ from the count by far more.
+    weighted = abs(summary.weight_sum - summary.row_count) > 1e-9 * summary.row_count
+    with_ones = INTERCEPT in summary.columns and not weighted
+    ones = summary.matrix[:, summary.columns.index(INTERCEPT)] if with_ones else None
+    return get_sketch(summary.kind).chances(len(summary.matrix), summary.row_count, ones)

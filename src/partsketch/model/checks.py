@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.solution import LARGEST_GRADIENT, Solution
 from partsketch.model.certificate import Certificate
-from partsketch.model.combine import Combination
+from partsketch.model.inference import Inference
+from partsketch.model.regression import Combination
+
+FloatArray = NDArray[np.float64]
 
 
 def check_solutions(solutions: Sequence[Solution], names: Sequence[str]) -> None:
@@ -56,4 +60,32 @@ def checked_certificate(certificate: Certificate, target_square: float) -> Certi
         relative_confidence=None,
         reason=reason,
         sentence=f"What the fit loses is not known: {reason}; divide columns by constants, or fit exactly.",
+    )
+
+
+def checked_inference(inference: Inference) -> Inference:
+    """Return an inference without the numbers that a double does not hold, and with the reason.
+
+    Infinitely many degrees of freedom are right: the normal distribution has them.
+    """
+    reason = "the sizes of the columns, or of the target, differ by more than a double holds"
+    around = inference.around_exact
+    if not _hold(around.standard_errors, around.degrees_of_freedom, around.covariance):
+        around = replace(around, standard_errors=None, degrees_of_freedom=None, covariance=None, reason=reason)
+    kept: dict[str, object] = {"around_exact": around}
+    if not _hold(inference.standard_errors, inference.degrees_of_freedom, inference.covariance):
+        kept |= {"standard_errors": None, "degrees_of_freedom": None, "covariance": None, "reason": reason}
+    if not _hold(inference.spread_standard_errors, inference.spread_degrees_of_freedom):
+        kept |= {"spread_standard_errors": None, "spread_degrees_of_freedom": None}
+    for name in ("noise_variance", "r_squared"):
+        if not _hold(getattr(inference, name)):
+            kept[name] = None
+    return replace(inference, **kept)  # type: ignore[arg-type]
+
+
+def _hold(*values: FloatArray | float | None) -> bool:
+    """Tell whether arrays are finite, and numbers are numbers."""
+    return all(
+        value is None or bool(np.isfinite(value).all() if isinstance(value, np.ndarray) else not np.isnan(value))
+        for value in values
     )

@@ -8,18 +8,29 @@ time stamps is a difference of huge numbers, the value at the centre is not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.summaries.summary import Summary, common_centre
 
+if TYPE_CHECKING:
+    from partsketch.common.linalg.double_double import DoubleDouble
+
 FloatArray = NDArray[np.float64]
 
+#: Rows of summaries that are looked at together.
+_ROWS_AT_ONCE = 2**16
 #: Targets of other sizes than these are measured in units of their spread; all others as they are.
 _SMALLEST, _LARGEST = 1e-60, 1e60
+
+#: Part of a column's sum of squares that centring leaves of a constant: the square of its rounding, with room. It
+#: decides a unit, and nothing of rank.
+_CONSTANT = 1e-24
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,38 +96,99 @@ class Coordinates:
 
 def standardise(
     summaries: Sequence[Summary], features: tuple[str, ...], targets: tuple[str, ...], free: int
-) -> tuple[Coordinates, tuple[Summary, ...]]:
+) -> tuple[Coordinates, Sequence[Summary]]:
     """Return coordinates for a regression, and the summaries of its columns in them."""
     columns = features + targets
-    chosen = [summary.columns.index(name) for summary in summaries[:1] for name in columns]
+    chosen = summaries[0].places(columns)
     # Without a column of ones in the regression nothing can be taken off.
     centre = common_centre(summaries) if free else np.zeros(len(summaries[0].columns))
-    rows = [summary.rows.moved(-centre) for summary in summaries]
-    picked = [type(part)(part.high[:, chosen], part.low[:, chosen]) for part in rows]
-    unit = spread_units([part.high for part in picked], sum(summary.weight_sum for summary in summaries), free)
+    picked = _Picked(summaries, chosen, centre)
+    unit = spread_units(picked.stacks, sum(summary.weight_sum for summary in summaries), free)
     spread = unit[len(features) :]
     unit[len(features) :] = np.where((spread > _LARGEST) | (spread < _SMALLEST), spread, 1.0)
     coordinates = Coordinates(len(features), free, centre[chosen], unit)
-    return coordinates, tuple(
-        replace(summary, matrix=part.high / unit, low=part.low / unit, centre=np.zeros(len(columns)), columns=columns)
-        for summary, part in zip(summaries, picked, strict=True)
-    )
+    standard = _Standard(summaries, columns, picked, unit)
+    return coordinates, tuple(standard) if picked.are_few else standard
 
 
-def spread_units(matrices: Sequence[FloatArray], weight: float, free: int) -> FloatArray:
+class _Picked:
+    """The chosen columns of summaries, less a centre: of thousands of summaries only some at a time."""
+
+    def __init__(self, summaries: Sequence[Summary], chosen: list[int], centre: FloatArray) -> None:
+        self._summaries, self._chosen, self._centre = summaries, chosen, centre
+        at_once = max(1, _ROWS_AT_ONCE // summaries[0].matrix.shape[0])
+        self._groups = [summaries[i : i + at_once] for i in range(0, len(summaries), at_once)]
+        self._kept = self._pick(summaries) if len(self._groups) == 1 else None
+        self._stack = None if self._kept is None else _stacked(self._kept)
+
+    def _pick(self, summaries: Sequence[Summary]) -> list[DoubleDouble]:
+        rows = (summary.rows.moved(-self._centre) for summary in summaries)
+        return [type(part)(part.high[:, self._chosen], part.low[:, self._chosen]) for part in rows]
+
+    @property
+    def are_few(self) -> bool:
+        """Whether all of them are kept."""
+        return self._kept is not None
+
+    def __getitem__(self, number: int) -> DoubleDouble:
+        return self._pick(self._summaries[number : number + 1])[0] if self._kept is None else self._kept[number]
+
+    def stacks(self) -> Iterator[FloatArray]:
+        """Yield the rows of all summaries, many of them one below the other."""
+        for group in self._groups:
+            yield _stacked(self._pick(group)) if self._stack is None else self._stack
+
+
+class _Standard(Sequence[Summary]):
+    """Summaries in units of their columns, made when they are looked at: thousands of them would be a second copy."""
+
+    def __init__(
+        self, summaries: Sequence[Summary], columns: tuple[str, ...], picked: _Picked, unit: FloatArray
+    ) -> None:
+        self._summaries, self._columns, self._picked, self._unit = summaries, columns, picked, unit
+
+    def __len__(self) -> int:
+        return len(self._summaries)
+
+    @overload
+    def __getitem__(self, number: int) -> Summary: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Summary]: ...
+
+    def __getitem__(self, number: int | slice) -> Summary | Sequence[Summary]:
+        if isinstance(number, slice):
+            return tuple(self[i] for i in range(*number.indices(len(self))))
+        part, unit = self._picked[number], self._unit
+        return replace(
+            self._summaries[number],
+            matrix=part.high / unit,
+            low=part.low / unit,
+            centre=np.zeros(len(self._columns)),
+            columns=self._columns,
+        )
+
+
+def _stacked(parts: Sequence[DoubleDouble]) -> FloatArray:
+    return np.vstack([part.high for part in parts])
+
+
+def spread_units(stacks: Callable[[], Iterable[FloatArray]], weight: float, free: int) -> FloatArray:
     """Return powers of two close to the spreads of the columns in all matrices together; one for none."""
-    stacked = np.vstack(matrices)
-    largest = np.abs(stacked).max(axis=0, initial=0.0)
+    largest = np.max([np.abs(stack).max(axis=0, initial=0.0) for stack in stacks()], axis=0)
     exponents = np.where(largest > 0, np.frexp(largest)[1], 0)
-    scaled = np.ldexp(stacked, -exponents)
-    squares = np.einsum("ij,ij->j", scaled, scaled)
+
+    def scaled() -> Iterator[FloatArray]:
+        return (np.ldexp(stack, -exponents) for stack in stacks())
+
+    squares = _sum(np.einsum("ij,ij->j", rows, rows) for rows in scaled())
     count = float(weight)
     if free:
-        ones = scaled[:, 0]
-        around = scaled - ones[:, None] * ((ones @ scaled) / max(squares[0], 1e-300))
-        left = np.einsum("ij,ij->j", around, around)
+        means = _sum(rows[:, 0] @ rows for rows in scaled()) / max(squares[0], 1e-300)
+        around = (rows - rows[:, :1] * means for rows in scaled())
+        left = _sum(np.einsum("ij,ij->j", rows, rows) for rows in around)
         # What a constant column leaves is rounding.
-        squares = np.where(left > 1e-24 * squares, left, squares)
+        squares = np.where(left > _CONSTANT * squares, left, squares)
         count = squares[0] * 4.0 ** float(exponents[0])
     with np.errstate(all="ignore"):
         spread = 0.5 * np.log2(squares / max(count, 1e-300))
@@ -125,3 +197,7 @@ def spread_units(matrices: Sequence[FloatArray], weight: float, free: int) -> Fl
     unit = np.ldexp(1.0, np.clip(powers, -1000, 1000).astype(np.int64))
     unit[:free] = 1.0
     return np.asarray(unit)
+
+
+def _sum(terms: Iterator[FloatArray]) -> FloatArray:
+    return reduce(np.add, terms)

@@ -8,22 +8,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from partsketch.common.errors import InputError
 from partsketch.common.files import write_atomically
-from partsketch.model.certificate import Certificate
-from partsketch.model.inference import Inference
-from partsketch.model.instruments import InstrumentTests
+from partsketch.common.free_memory import available_memory
+from partsketch.common.plain_data import FieldError, shown
+from partsketch.common.reading import read_at_most
 from partsketch.model.model import Model
-from partsketch.model.outlook import Outlook, Settled
-from partsketch.model.record import PartitionRecord, Record
-from partsketch.sources.base import PartitionLeftOut
-from partsketch.sources.encoding import Encoding
+from partsketch.model.record import Record
+from partsketch.model.schema import model_of
 
 FILE_FORMAT = "partsketch model"
 #: Raised when the keys of a saved model change; `tests/model_keys.json` remembers them.
-FILE_VERSION = 3
+FILE_VERSION = 5
+#: Most bytes of a model file: ten million numbers.
+LARGEST_FILE = 2**28
+
+#: Bytes of memory that a byte of the file takes at most while it is read: ten where it is numbers, more where somebody
+#: wrote lists of nothing.
+MEMORY_PER_BYTE = 32
+#: Keys around the model itself.
+_ENVELOPE = ("format", "version", "checksum")
 
 
 def to_dict(model: Model) -> dict[str, Any]:
@@ -55,50 +59,24 @@ def _record_values(record: Record) -> dict[str, Any]:
     return values
 
 
-def from_dict(values: dict[str, Any]) -> Model:
-    """Return the model that `to_dict` described."""
-    record = dict(values["record"])
-    record["asked"] = record.pop("origin", None)
-    record["partitions"] = tuple(PartitionRecord(**entry) for entry in record["partitions"])
-    record["aliased"] = tuple((column, tuple(others)) for column, others in record["aliased"])
-    record["warnings"] = tuple(record["warnings"])
-    record["partitions_left_out"] = tuple(PartitionLeftOut(**entry) for entry in record["partitions_left_out"])
-    encoding = values["encoding"]
-    features, targets = len(values["feature_names"]), len(values["target_names"])
-    fits = len(values["partition_coefficients"])
-    return Model(
-        feature_names=tuple(values["feature_names"]),
-        target_names=tuple(values["target_names"]),
-        coefficients=np.array(values["coefficients"], dtype=np.float64).reshape(features, targets),
-        intercept=np.array(values["intercept"], dtype=np.float64).reshape(targets),
-        partition_coefficients=np.array(values["partition_coefficients"]).reshape(fits, features, targets),
-        partition_intercepts=np.array(values["partition_intercepts"]).reshape(fits, targets),
-        certificates=tuple(Certificate.from_dict(entry) for entry in values["certificates"]),
-        inferences=tuple(Inference.from_dict(entry) for entry in values["inferences"]),
-        record=Record(**record),
-        centre=np.array(values["centre"], dtype=np.float64).reshape(features),
-        level=np.array(values["level"], dtype=np.float64).reshape(targets),
-        encoding=Encoding(
-            levels=tuple((column, tuple(levels)) for column, levels in encoding["levels"]),
-            drop_first=bool(encoding["drop_first"]),
-        ),
-        instruments=values["instruments"] and InstrumentTests.from_dict(values["instruments"]),
-        look_ahead=Settled(Outlook.from_dict(values["outlook"])),
-    )
-
-
 def save(model: Model, path: str | Path) -> None:
     """Write the model as JSON, whole or not at all."""
     values = to_dict(model)
-    values["checksum"] = _checksum(values)
-    text = json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomically(Path(path), (text + "\n").encode())
+    values["checksum"] = checksum(values)
+    content = (json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    if len(content) > LARGEST_FILE:
+        raise InputError(
+            f"Cannot write {path}: the model has {len(content):,} bytes, and no more than {LARGEST_FILE:,} are read "
+            "again; use fewer partitions or features."
+        )
+    write_atomically(Path(path), content, model.record.input_files())
 
 
-def _checksum(values: dict[str, Any]) -> str:
+def checksum(values: dict[str, Any]) -> str:
+    """Return the checksum of everything else that a model file says."""
     rest = {key: value for key, value in values.items() if key != "checksum"}
     canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return hashlib.sha256(canonical.encode(errors="surrogatepass")).hexdigest()
 
 
 def load(path: str | Path) -> Model:
@@ -114,21 +92,46 @@ def load(path: str | Path) -> Model:
     Model
         The same model, to the last bit.
     """
+    return read(read_at_most(Path(path), _most_bytes(), "a model"), str(path))
+
+
+def _most_bytes() -> int:
+    """Return the most that a model file may have: what fits into memory when read, and never more than a bound."""
+    return min(LARGEST_FILE, available_memory() // MEMORY_PER_BYTE)
+
+
+def read(content: bytes, name: str) -> Model:
+    """Read the contents of a model file; `name` is used in messages."""
     try:
-        values = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+        values = json.loads(content, object_pairs_hook=_unique)
+    except FieldError as error:
+        raise InputError(f"{name} is damaged: {error}.") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not a partsketch model, or it is damaged: it is not JSON.") from error
+        raise InputError(f"{name} is not a partsketch model, or it is damaged: it is not JSON.") from error
     if not isinstance(values, dict) or values.get("format") != FILE_FORMAT:
-        raise InputError(f"{path} is not a partsketch model.")
+        raise InputError(f"{name} is not a partsketch model.")
     version = values.get("version")
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise InputError(f"{name} is damaged: 'version' is not a whole number.")
     if version != FILE_VERSION:
-        remedy = "fit the model again" if isinstance(version, int) and version < FILE_VERSION else "update partsketch"
-        raise InputError(f"{path} has model version {version}, this partsketch reads {FILE_VERSION}: {remedy}.")
-    if values.get("checksum") != _checksum(values):
-        raise InputError(f"{path} is damaged: its contents do not match its checksum; fit the model again.")
+        remedy = "fit the model again" if version < FILE_VERSION else "update partsketch"
+        told = str(version) if abs(version) < 10**9 else "unknown"
+        raise InputError(f"{name} has model version {told}, this partsketch reads {FILE_VERSION}: {remedy}.")
     try:
-        return from_dict(values)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path} is damaged: {error}.") from error
+        if values.get("checksum") != checksum(values):
+            raise InputError(f"{name} is damaged: its contents do not match its checksum; fit the model again.")
+        return model_of({key: value for key, value in values.items() if key not in _ENVELOPE})
+    except FieldError as error:
+        raise InputError(f"{name} is damaged: {error}.") from error
+    except RecursionError as error:
+        raise InputError(f"{name} is damaged: lists in it are nested too deeply.") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of pairs; with a key twice, programs would disagree on what it says."""
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values:
+            raise FieldError(f"the key '{shown(key)}' is repeated")
+        values[key] = value
+    return values

@@ -10,11 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.common.linalg.solve import solve_least_squares
-from partsketch.model.combine import Combination, Regression
+from partsketch.common.units import p_value_phrase
+from partsketch.model.around_exact import (
+    MOST_COLUMNS_WITH_COVARIANCE,
+    AroundExact,
+    infer_around_exact,
+    raw_covariance,
+)
+from partsketch.model.certificate_estimates import weighted_fit
+from partsketch.model.explained import estimated_r_squared, known_r_squared, of_averaged_fit
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
+from partsketch.model.regression import Combination, Regression
 from partsketch.model.wild_inference import WildInference
+from partsketch.sketches.base import law_of_kind
 from partsketch.summaries.summary import Summary
 from partsketch.theory.covariance import (
     CoefficientCovariance,
@@ -25,7 +34,6 @@ from partsketch.theory.covariance import (
 )
 from partsketch.theory.heterogeneity import constant_noise_agreement
 from partsketch.theory.stacked_certificate import stacked_covariance
-from partsketch.theory.stacking import stacked_fit
 from partsketch.theory.weights import sketch_weights
 
 if TYPE_CHECKING:
@@ -35,9 +43,6 @@ FloatArray = NDArray[np.float64]
 
 #: The fits that a number may be of: averaged and stacked fits also tell of others, which they stand for.
 THIS_FIT, EXACT_FIT = "this fit", "exact least squares"
-
-#: With more columns than these the covariance is not kept: it is their square.
-MOST_COLUMNS_WITH_COVARIANCE = 1000
 
 #: Below this p-value of a test that partitions agree, averaged fits have no standard errors around shared coefficients.
 LEAST_AGREEMENT = 0.001
@@ -71,6 +76,8 @@ class Inference:
         Which fit the noise variance and r_squared are of: "this fit", or "exact least squares" on all rows.
     covariance
         Of the coefficients around the true ones, for tests; None without standard errors or beyond 1000 columns.
+    around_exact
+        The same around the answer of exact least squares on all rows.
     level_covariance
         Of the value at the centre of the features with itself and the other coefficients: for intervals of predictions,
         which the intercept of a column far from zero would spoil. None without an intercept or a covariance.
@@ -88,27 +95,20 @@ class Inference:
     r_squared: float | None
     is_estimated: bool
     reason: str
-    noise_variance_of: str = THIS_FIT
-    r_squared_of: str = THIS_FIT
-    covariance: FloatArray | None = None
+    noise_variance_of: str
+    r_squared_of: str
+    covariance: FloatArray | None
+    around_exact: AroundExact
     level_covariance: FloatArray | None = None
     vcov: str = "iid"
     wild: WildInference | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the values as plain data."""
+        """Return the values as plain data; infinite degrees of freedom are the text "inf", which JSON can hold."""
         plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
-        return {**plain, "wild": None if self.wild is None else self.wild.to_dict()}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Inference:
-        """Return what `to_dict` described."""
-        arrays = ("standard_errors", "spread_standard_errors", "covariance", "level_covariance")
-        read: dict[str, Any] = {
-            name: None if values[name] is None else np.array(values[name], dtype=np.float64) for name in arrays
-        }
-        wild = values["wild"] and WildInference.from_dict(values["wild"])
-        return cls(**{**values, **read, "wild": wild})
+        plain["around_exact"] = self.around_exact.to_dict()
+        plain["wild"] = None if self.wild is None else self.wild.to_dict()
+        return {name: "inf" if value == np.inf else value for name, value in plain.items()}
 
     def errors_of(self, kind: str) -> tuple[FloatArray, float]:
         """Return standard errors and degrees of freedom of the kind "model" or "spread", or say why there are none."""
@@ -154,19 +154,22 @@ def infer(
             else:
                 if averaged and len(summaries) > 1:
                     _require_one_truth(method, moments, certificate)
-                covariance = _covariance(method, summaries, weights, regression, moments)
+                covariance = _covariance(method, summaries, combination, regression, number, moments)
         except InputError as error:
             reason = str(error).rstrip(".")
     noise = None if covariance is None else covariance.noise_variance
-    r_squared = _known_r_squared(combination, number)
+    r_squared = known_r_squared(combination, number)
+    if noise is None and combination.stacking and certificate.minimal_loss is not None:
+        rows, columns = sum(summary.row_count for summary in summaries), len(regression.features)
+        noise = certificate.minimal_loss / (rows - columns) if rows > columns else None
     if averaged:
-        noise, r_squared = _of_averaged_fit(summaries, regression, number, certificate, METHODS[method].sketched)
+        noise, r_squared = of_averaged_fit(summaries, regression, number, certificate, METHODS[method].sketched)
     elif combination.solutions[0].total_sums is None and noise is not None:
-        r_squared = _r_squared(method, summaries, combination, regression, number, noise)
+        r_squared = estimated_r_squared(method, summaries, combination, regression, number, noise)
     return Inference(
         standard_errors=_restored_errors(covariance, regression, number),
         degrees_of_freedom=None if covariance is None else covariance.degrees_of_freedom,
-        noise_variance=None if noise is None else noise * _target_unit(regression, number) ** 2,
+        noise_variance=_restored_variance(noise, regression, number),
         spread_standard_errors=_restored_errors(spread, regression, number),
         spread_degrees_of_freedom=None if spread is None else spread.degrees_of_freedom,
         r_squared=r_squared,
@@ -175,6 +178,9 @@ def infer(
         noise_variance_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
         r_squared_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
         covariance=_kept_covariance(covariance, regression, number),
+        around_exact=infer_around_exact(
+            method, summaries, combination, regression, number, moments, certificate.heterogeneity
+        ),
         level_covariance=_level_covariance(covariance, regression, number),
     )
 
@@ -183,28 +189,32 @@ def _level_covariance(
     covariance: CoefficientCovariance | None, regression: Regression, number: int
 ) -> FloatArray | None:
     """Return how the value at the centre varies with itself and the other coefficients."""
-    if covariance is None or not regression.free_columns:
+    if covariance is None or not regression.free_columns or len(covariance.matrix) > MOST_COLUMNS_WITH_COVARIANCE:
         return None
-    row = covariance.matrix[0] / regression.units * _target_unit(regression, number) ** 2
+    row = covariance.matrix[0] / regression.units
+    if regression.coordinates is not None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            row = row * np.square(regression.coordinates.unit[regression.coordinates.features + number])
     return row if np.isfinite(row).all() else None
 
 
 def _kept_covariance(
     covariance: CoefficientCovariance | None, regression: Regression, number: int
 ) -> FloatArray | None:
-    """Return the covariance of the coefficients of the columns as they are."""
     if covariance is None or len(covariance.matrix) > MOST_COLUMNS_WITH_COVARIANCE:
         return None
-    matrix = covariance.matrix
-    if regression.coordinates is not None:
-        transformation = regression.coordinates.transformation(number)
-        matrix = transformation @ matrix @ transformation.T
+    matrix = raw_covariance(covariance, regression, number)
     return matrix if np.isfinite(matrix).all() else None
 
 
-def _target_unit(regression: Regression, number: int) -> float:
+def _restored_variance(noise: float | None, regression: Regression, number: int) -> float | None:
+    """Return the noise variance in the square of the target's unit; None where a double does not hold it."""
     coordinates = regression.coordinates
-    return 1.0 if coordinates is None else float(coordinates.unit[coordinates.features + number])
+    if noise is None or coordinates is None:
+        return noise
+    with np.errstate(over="ignore", invalid="ignore"):
+        restored = float(noise * np.square(coordinates.unit[coordinates.features + number]))
+    return restored if np.isfinite(restored) else None
 
 
 def _restored_errors(
@@ -228,25 +238,10 @@ def _require_one_truth(method: str, moments: FitMoments, certificate: Certificat
         chance = constant_noise_agreement(moments.exact)
     if chance is not None and chance < LEAST_AGREEMENT:
         raise InputError(
-            f"fits of partitions differ more than constant noise and shared coefficients allow (p = {chance:.2g}), and "
-            "errors that assume both would be too small: ask for kind='spread', or fit with method='exact'"
+            "fits of partitions differ more than constant noise and shared coefficients allow "
+            f"({p_value_phrase(chance)}), and errors that assume both would be too small: ask for kind='spread', or "
+            "fit with method='exact'"
         )
-
-
-def _of_averaged_fit(
-    summaries: Sequence[Summary], regression: Regression, number: int, certificate: Certificate, sketched: bool
-) -> tuple[float | None, float | None]:
-    """Return the residual variance and R² of the averaged fit itself, whose loss the certificate knows."""
-    if certificate.excess_loss is None or certificate.minimal_loss is None:
-        return None, None
-    loss = certificate.minimal_loss + certificate.excess_loss
-    rows, columns = sum(summary.row_count for summary in summaries), len(regression.features)
-    variance = loss / (rows - columns) if rows > columns else None
-    total = _residual_sum(summaries, regression.features[: regression.free_columns], regression.targets[number])
-    if sketched:
-        size = sum(summary.matrix.shape[0] for summary in summaries)
-        total *= size / (size - regression.free_columns)
-    return variance, 1.0 - loss / total if total > 0 else None
 
 
 def exact_rows(combination: Combination, summaries: Sequence[Summary]) -> int:
@@ -269,55 +264,26 @@ def _exact_covariance(combination: Combination, row_count: int, number: int) -> 
 
 
 def _covariance(
-    method: str, summaries: Sequence[Summary], weights: FloatArray, regression: Regression, moments: FitMoments
-) -> CoefficientCovariance:
-    features = regression.features
-    if method == "average":
-        return average_covariance(moments.exact, weights, features)
-    if method == "partition":
-        estimated = regression.averaging == "inverse_variance" and len(weights) > 1
-        return partition_covariance(moments.estimated, sketch_weights(moments.estimated) if estimated else weights)
-    counts = [summary.row_count for summary in summaries]
-    if method == "whole":
-        return whole_covariance(moments.sketches, counts[0], summaries[0].kind)
-    return stacked_covariance(stacked_fit(moments.sketches, counts, summaries[0].kind), features)
-
-
-def _known_r_squared(combination: Combination, number: int) -> float | None:
-    """Return 1 − ℓ/(total sum of squares) of a fit that computed both, else None."""
-    solution = combination.solutions[0]
-    if solution.total_sums is None:
-        return None
-    total = float(solution.total_sums[number])
-    return 1.0 - float(solution.residual_sums[number]) / total if total > 0 else None
-
-
-def _r_squared(
     method: str,
     summaries: Sequence[Summary],
     combination: Combination,
     regression: Regression,
     number: int,
-    noise: float,
-) -> float | None:
-    """Return 1 − ℓ/(total sum of squares), both exact or both estimated from the sketches without bias."""
-    features, target, free_columns = regression.features, regression.targets[number], regression.free_columns
-    total = _residual_sum(summaries, features[:free_columns], target)
-    if METHODS[method].sketched:
-        # Sketches of the whole are k looks at the same rows: their mean counts the rows once.
-        looks = len(summaries) if method == "whole" else 1
-        size = sum(summary.matrix.shape[0] for summary in summaries)
-        total *= size / (size - free_columns) / looks
-        rows = sum(summary.row_count for summary in summaries) / looks
-        loss = noise * (rows - len(features))
-    else:
-        loss = float(combination.solutions[0].residual_sums[number])
-    return 1.0 - loss / total if total > 0 else None
-
-
-def _residual_sum(summaries: Sequence[Summary], features: tuple[str, ...], target: str) -> float:
-    """Return the residual sum of squares of the target on these features, from all summaries stacked."""
-    rows = np.vstack([summary.select((*features, target)) for summary in summaries])
-    if not features:
-        return float(rows[:, 0] @ rows[:, 0])
-    return float(solve_least_squares(rows, features).residual_sums[0])
+    moments: FitMoments,
+) -> CoefficientCovariance:
+    features, weights = regression.features, combination.weights[:, number]
+    if method == "average":
+        return average_covariance(moments.exact, weights, features)
+    if method == "partition":
+        estimated = regression.averaging == "inverse_variance" and len(weights) > 1
+        return partition_covariance(moments.estimated, sketch_weights(moments.estimated) if estimated else weights)
+    counts, law = [summary.row_count for summary in summaries], law_of_kind(summaries[0].kind)
+    if method == "whole":
+        return whole_covariance(moments.sketches, counts[0], law)
+    choice = combination.stacking[number]
+    if choice.taken == "mixture":
+        raise InputError(
+            "partitions do not share their coefficients, and this fit is partly an average of theirs: there are no "
+            "true coefficients for intervals to be around; use weighting='rows' for the stack alone"
+        )
+    return stacked_covariance(weighted_fit(summaries, moments, choice), features)

@@ -49,15 +49,3 @@ class InstrumentTests:
     def to_dict(self) -> dict[str, Any]:
         """Return the tests as plain data."""
         return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> InstrumentTests:
-        """Return what `to_dict` described."""
-        stages = tuple(
-            FirstStage(
-                entry["column"], entry["statistic"], (int(entry["df"][0]), float(entry["df"][1])), entry["p_value"]
-            )
-            for entry in values["first_stages"]
-        )
-        over = values["overidentification"]
-        return cls(stages, None if over is None else Overidentification(**over))

@@ -1,4 +1,4 @@
-"""Intervals and tests of the coefficients of a model."""
+"""Intervals and tests of the coefficients of a model: for the true ones, or for those of exact least squares."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.model.inference import MOST_COLUMNS_WITH_COVARIANCE
+from partsketch.common.units import p_value_phrase
+from partsketch.model.around_exact import MOST_COLUMNS_WITH_COVARIANCE
 from partsketch.model.restrictions import read_restrictions
 from partsketch.model.wild_inference import WildInference
 
@@ -18,20 +19,29 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
+#: What intervals may be of, and how a table calls it.
+TRUTH, EXACT = "truth", "exact"
+SUBJECTS = {TRUTH: "the true coefficients", EXACT: "the coefficients of exact least squares"}
+
 
 class Spread(NamedTuple):
-    """Middle, standard errors and degrees of freedom of intervals; what a wild bootstrap says in place of t."""
+    """Middle, standard errors and degrees of freedom of intervals; None when the middle is known without error.
+
+    What a wild bootstrap says takes the place of t quantiles.
+    """
 
     centre: FloatArray
     errors: FloatArray
-    freedom: float
+    freedom: float | None
     wild: WildInference | None = None
 
-    def tests(self) -> tuple[FloatArray, FloatArray]:
-        """Return t values and two-sided p-values of zero."""
+    def tests(self) -> tuple[FloatArray | None, FloatArray | None]:
+        """Return t values and two-sided p-values of zero; None when the middle is known without error."""
         # The distributions of scipy.stats take longer to load than many a fit takes.
         from scipy.special import stdtr
 
+        if self.freedom is None:
+            return None, None
         with np.errstate(divide="ignore", invalid="ignore"):
             t_values = self.centre / self.errors
         if self.wild is not None:
@@ -51,30 +61,47 @@ class RestrictionTest:
         Degrees of freedom: number of independent restrictions, and those of the noise.
     p_value
         Chance of an F at least as large if the restrictions hold.
+    of
+        "truth": the restrictions are on the true coefficients; "exact": on those of exact least squares.
     """
 
     statistic: float
     df: tuple[int, float]
     p_value: float
+    of: str
 
     def __str__(self) -> str:
-        freedom = f"{self.df[0]} and {self.df[1]:.4g} degrees of freedom"
-        return f"F = {self.statistic:.4g} with {freedom}, p = {self.p_value:.3g}"
+        return (
+            f"F = {self.statistic:.4g} with {self.df[0]} and {self.df[1]:.4g} degrees of freedom, "
+            f"{p_value_phrase(self.p_value, 3)}, of {SUBJECTS[self.of]}"
+        )
 
 
-def spread_of(model: Model, number: int, kind: str) -> Spread:
+def spread_of(model: Model, number: int, kind: str, of: str) -> Spread:
     """Return what the intervals of target `number` are made of, or say why there are none."""
+    if of not in SUBJECTS:
+        raise InputError(f"of is {of!r}: choose 'truth' or 'exact'.")
     inference = model.inferences[number]
-    wild = inference.wild if kind == "model" else None
-    return Spread(model.column_coefficients[:, number], *inference.errors_of(kind), wild)
+    if of == TRUTH:
+        wild = inference.wild if kind == "model" else None
+        return Spread(model.column_coefficients[:, number], *inference.errors_of(kind), wild)
+    if kind != "model":
+        raise InputError(f"kind={kind!r} goes with of='truth': for of='exact' leave it out.")
+    known = inference.around_exact
+    if known.standard_errors is None:
+        raise InputError(f"There are no intervals for exact least squares: {known.reason}.")
+    return Spread(known.centre, known.standard_errors, known.degrees_of_freedom)
 
 
 def ends(spread: Spread, level: float) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper ends of t intervals, or those of the wild bootstrap."""
+    """Return lower and upper ends of t intervals."""
+    # The distributions of scipy.stats take longer to load than many a fit takes.
     from scipy.special import stdtrit
 
     if not 0 < level < 1:
         raise InputError(f"level is {level}: give a number between 0 and 1, such as 0.95.")
+    if spread.freedom is None:
+        return spread.centre, spread.centre
     if spread.wild is not None:
         lower, upper = spread.wild.interval(level).T
         return lower, upper
@@ -82,31 +109,40 @@ def ends(spread: Spread, level: float) -> tuple[FloatArray, FloatArray]:
     return spread.centre - reach, spread.centre + reach
 
 
-def conf_int(model: Model, level: float, kind: str) -> FloatArray:
+def conf_int(model: Model, level: float, kind: str, of: str) -> FloatArray:
     """Return intervals of all targets: (columns, 2), or (targets, columns, 2) for several."""
-    found = [np.stack(ends(spread_of(model, number, kind), level), axis=1) for number in range(len(model.target_names))]
-    return found[0] if len(found) == 1 else np.stack(found)
+    intervals = [
+        np.stack(ends(spread_of(model, number, kind, of), level), axis=1) for number in range(len(model.target_names))
+    ]
+    return intervals[0] if len(intervals) == 1 else np.stack(intervals)
 
 
-def tested(model: Model, restrictions: str | Model, target: str | None) -> RestrictionTest:
+def tested(model: Model, restrictions: str | Model, of: str, target: str | None) -> RestrictionTest:
     """Test linear restrictions on the coefficients of a target, or a model that has fewer columns."""
     number = _target_number(model, target)
     if isinstance(restrictions, str):
         matrix, values = read_restrictions(restrictions, model.column_names)
     else:
         matrix, values = _nested(model, restrictions)
-    spread = spread_of(model, number, "model")
-    covariance = model.inferences[number].covariance
+    spread = spread_of(model, number, "model", of)
+    if spread.freedom is None:
+        left = matrix @ spread.centre
+        shown = ", ".join(f"{value:.6g}" for value in left)
+        raise InputError(
+            f"The coefficients of exact least squares are known, there is nothing to test: the left sides are {shown}."
+        )
+    inference = model.inferences[number]
+    covariance = inference.covariance if of == TRUTH else inference.around_exact.covariance
     if covariance is None:
         raise InputError(
             f"The covariance of more than {MOST_COLUMNS_WITH_COVARIANCE} columns is not kept: fit with fewer features "
             "to test restrictions."
         )
-    return f_test(matrix, values, spread.centre, covariance, spread.freedom)
+    return f_test(matrix, values, spread.centre, covariance, spread.freedom, of)
 
 
 def f_test(
-    matrix: FloatArray, values: FloatArray, centre: FloatArray, covariance: FloatArray, freedom: float
+    matrix: FloatArray, values: FloatArray, centre: FloatArray, covariance: FloatArray, freedom: float, of: str
 ) -> RestrictionTest:
     """Return the F test of `matrix @ coefficients = values`."""
     from scipy.special import fdtrc
@@ -124,7 +160,7 @@ def f_test(
         )
     turned = vectors.T @ (away / scale)
     statistic = float(np.sum(turned**2 / eigenvalues)) / len(values)
-    return RestrictionTest(statistic, (len(values), freedom), float(fdtrc(len(values), freedom, statistic)))
+    return RestrictionTest(statistic, (len(values), freedom), float(fdtrc(len(values), freedom, statistic)), of)
 
 
 def _nested(model: Model, smaller: Model) -> tuple[FloatArray, FloatArray]:

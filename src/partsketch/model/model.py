@@ -16,7 +16,7 @@ from partsketch.model import intervals
 from partsketch.model.certificate import Certificate
 from partsketch.model.inference import Inference
 from partsketch.model.instruments import InstrumentTests
-from partsketch.model.intervals import RestrictionTest, Spread, ends, spread_of
+from partsketch.model.intervals import SUBJECTS, TRUTH, RestrictionTest, Spread, ends, spread_of
 from partsketch.model.outlook import Outlook, Settled
 from partsketch.model.prediction_intervals import errors_of_predictions, intervals_of_predictions
 from partsketch.model.record import Record
@@ -104,13 +104,13 @@ class Model:
         return np.vstack([self.intercept, self.coefficients])
 
     def inference_table(
-        self, number: int, level: float = 0.95, kind: str = "model"
+        self, number: int, level: float = 0.95, kind: str = "model", of: str = TRUTH
     ) -> tuple[FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None]:
         """Return standard errors, t values, p values, lower and upper ends for target `number`; None if unavailable."""
         try:
-            spread = spread_of(self, number, kind)
+            spread = spread_of(self, number, kind, of)
         except InputError:
-            if kind != "model":
+            if kind != "model" or of not in SUBJECTS:
                 raise
             return None, None, None, None, None
         lower, upper = ends(spread, level)
@@ -132,12 +132,12 @@ class Model:
         """Two-sided p-values of the coefficients being zero, in the same order."""
         return self._by_target(lambda spread: spread.tests()[1])
 
-    def _by_target(self, value: Callable[[Spread], FloatArray]) -> FloatArray:
-        values = [value(spread_of(self, number, "model")) for number in range(len(self.target_names))]
+    def _by_target(self, value: Callable[[Spread], FloatArray | None]) -> FloatArray:
+        values = [np.asarray(value(spread_of(self, i, "model", TRUTH))) for i in range(len(self.target_names))]
         return values[0] if len(values) == 1 else np.stack(values)
 
-    def conf_int(self, level: float = 0.95, kind: str = "model") -> FloatArray:
-        """Return confidence intervals for the true coefficients.
+    def conf_int(self, level: float = 0.95, kind: str = "model", of: str = TRUTH) -> FloatArray:
+        """Return confidence intervals for the coefficients, true ones or those of exact least squares.
 
         Parameters
         ----------
@@ -146,6 +146,10 @@ class Model:
         kind
             "model" is by the vcov of the fit, by default independent noise of one variance; "spread" uses the spread of
             the partitions' fits around their average with t quantiles of k − 1 degrees of freedom, and no noise model.
+        of
+            "truth": intervals for the true coefficients. "exact": for the answer that exact least squares gives on the
+            same rows; for "whole" with Gaussian sketches they are exact for any data, without a noise model, and for
+            exact fits they have no width.
 
         Returns
         -------
@@ -153,10 +157,10 @@ class Model:
             Lower and upper ends in the order of `column_names`, shape (columns, 2); (targets, columns, 2) for several
             targets.
         """
-        return intervals.conf_int(self, level, kind)
+        return intervals.conf_int(self, level, kind, of)
 
-    def test(self, restrictions: str | Model, *, target: str | None = None) -> RestrictionTest:
-        """Test linear restrictions on the coefficients by an F test, with the covariance of the fit.
+    def test(self, restrictions: str | Model, *, of: str = TRUTH, target: str | None = None) -> RestrictionTest:
+        """Test linear restrictions on the coefficients by an F test.
 
         Parameters
         ----------
@@ -164,6 +168,8 @@ class Model:
             Equations, separated by commas, such as "distance = 2, night = 0" or "a + 2*b = c". Names with blanks or
             signs in them stand in backticks or quotes; the intercept is called (intercept). Or a model with fewer
             features: tests that the coefficients that it lacks are zero.
+        of
+            As in `conf_int`: whether the restrictions are on the true coefficients, or on those of exact least squares.
         target
             Which target, where there are several.
 
@@ -172,13 +178,13 @@ class Model:
         RestrictionTest
             With `statistic`, `df` and `p_value`.
         """
-        return intervals.tested(self, restrictions, target)
+        return intervals.tested(self, restrictions, of, target)
 
-    def summary(self, level: float = 0.95, kind: str = "model") -> FitSummary:
+    def summary(self, level: float = 0.95, kind: str = "model", of: str = TRUTH) -> FitSummary:
         """Return the fit as a table: coefficients, standard errors, t and p values, intervals, and the certificate."""
         from partsketch.model.summary_table import summarise_model
 
-        return summarise_model(self, level, kind)
+        return summarise_model(self, level, kind, of)
 
     @property
     def method(self) -> str:

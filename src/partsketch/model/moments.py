@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.sketches.base import law_of_kind
 from partsketch.summaries.summary import Summary
 from partsketch.theory.moments import PartitionMoments
 from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
@@ -27,13 +29,33 @@ def moments_of_sketches(
     summaries: Sequence[Summary], features: tuple[str, ...], target: str, free_columns: int
 ) -> SketchMoments:
     """Return unbiased estimates of the moments of each partition from its sketch."""
-    columns = (*features, target)
     return sketch_moments(
-        [summary.select(columns) for summary in summaries],
+        _Selected(summaries, (*features, target)),
         [summary.row_count for summary in summaries],
-        sketch=summaries[0].kind,
+        sketch=law_of_kind(summaries[0].kind),
         free_columns=free_columns,
     )
+
+
+class _Selected(Sequence[FloatArray]):
+    """Columns of many summaries, copied when they are looked at."""
+
+    def __init__(self, summaries: Sequence[Summary], columns: tuple[str, ...]) -> None:
+        self._summaries, self._columns = summaries, columns
+
+    def __len__(self) -> int:
+        return len(self._summaries)
+
+    @overload
+    def __getitem__(self, number: int) -> FloatArray: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[FloatArray]: ...
+
+    def __getitem__(self, number: int | slice) -> FloatArray | Sequence[FloatArray]:
+        if isinstance(number, slice):
+            return _Selected(self._summaries[number], self._columns)
+        return self._summaries[number].select(self._columns)
 
 
 def read_summary(summary: Summary, columns: tuple[str, ...], free_columns: int) -> PartitionMoments:

@@ -71,17 +71,6 @@ class Outlook:
         """Return everything as plain data."""
         return asdict(self)
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Outlook:
-        """Return what `to_dict` described."""
-        matrix = values["divergences"]
-        targets = tuple(
-            TargetOutlook(**{name: tuple(LossPoint(**point) for point in points) for name, points in target.items()})
-            for target in values["targets"]
-        )
-        divergences = None if matrix is None else tuple(tuple(row) for row in matrix)
-        return cls(**{**values, "divergences": divergences, "targets": targets})
-
 
 @dataclass(frozen=True)
 class Settled:

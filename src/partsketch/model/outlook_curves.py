@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
+from partsketch.common.sketch_law import GAUSSIAN, SketchLaw
 from partsketch.model.certificate import Certificate
-from partsketch.model.combine import Combination, Regression
 from partsketch.model.inference import exact_rows
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import exact_moments
 from partsketch.model.outlook import LossPoint, Outlook, Settled, TargetOutlook
-from partsketch.sketches.base import usual_size
+from partsketch.model.regression import Combination, Regression
+from partsketch.sketches.base import law_of_kind, usual_size
 from partsketch.summaries.summary import Summary
 from partsketch.theory.approximations import noise_factor, rotation_rows, stacked_excess_loss
 from partsketch.theory.design import gaussian_design_divergence
@@ -52,9 +53,9 @@ class _Split:
     row_counts: FloatArray
     averaging: float
 
-    def partition_loss(self, sketch: str, size: int) -> float:
+    def partition_loss(self, law: SketchLaw, size: int) -> float:
         factors = [
-            noise_factor(size, int(rank), rotation_rows(sketch, int(rows)))
+            noise_factor(size, int(rank), rotation_rows(law, int(rows)))
             for rank, rows in zip(self.ranks, self.row_counts, strict=True)
         ]
         return float(self.traces * self.losses @ factors) / len(self.traces) ** 2 + self.averaging
@@ -119,7 +120,7 @@ def _look_ahead(
         curves = _Curves(
             rows,
             rank,
-            summaries[0].kind if kind.sketched else "gaussian",
+            law_of_kind(summaries[0].kind) if kind.sketched else GAUSSIAN,
             certificate.noise_variance,
             certificate.minimal_loss,
             splits,
@@ -180,7 +181,7 @@ def _merged_sketches(summaries: Sequence[Summary], merged: int, regression: Regr
     return sketch_moments(
         [np.vstack([summary.select(columns) for summary in group]) for group in groups],
         [sum(summary.row_count for summary in group) for group in groups],
-        sketch=summaries[0].kind,
+        sketch=law_of_kind(summaries[0].kind),
         free_columns=regression.free_columns,
     )
 
@@ -211,7 +212,7 @@ def _split(
 class _Curves:
     rows: int
     rank: int
-    sketch: str
+    law: SketchLaw
     noise_variance: float
     loss: float
     splits: dict[int, _Split]
@@ -233,18 +234,18 @@ class _Curves:
         )
 
     def _point(self, k: int, size: int) -> LossPoint:
-        split, kind = self.splits.get(k), self.sketch
+        split, law = self.splits.get(k), self.law
         basis = "assumed"
         if split is not None:
             basis = "estimated" if self.sketched else "exact"
         elif self.splits and k > max(self.splits):
             basis = "extrapolated"
-        whole = _finite(lambda: self.loss * self.rank * noise_factor(size, self.rank, rotation_rows(kind, self.rows)))
+        whole = _finite(lambda: self.loss * self.rank * noise_factor(size, self.rank, rotation_rows(law, self.rows)))
         return LossPoint(
             partitions=k,
             sketch_size=size,
             whole=None if whole is None else whole / k,
-            partition=_finite(lambda: self._partition(k, size) if split is None else split.partition_loss(kind, size)),
+            partition=_finite(lambda: self._partition(k, size) if split is None else split.partition_loss(law, size)),
             stack=_finite(lambda: stacked_excess_loss(self.loss, self.rank, [size] * k)),
             average=_finite(
                 lambda: self.noise_variance * (self._divergence(k) - self.rank) if split is None else split.averaging

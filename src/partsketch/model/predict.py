@@ -15,6 +15,7 @@ from partsketch.common.files import atomic_path
 from partsketch.model.model import Model
 from partsketch.model.prediction_intervals import blocks_with_intervals
 from partsketch.sources.base import Source
+from partsketch.sources.files.paths import local_files
 
 
 def write_predictions(
@@ -52,7 +53,7 @@ def write_predictions(
     open_writer = _writer_for(output)
     source = model.open_for_prediction(data, missing)
     rows = 0
-    with atomic_path(output) as temporary, open_writer(temporary, schema) as writer:
+    with atomic_path(output, local_files(data)) as temporary, open_writer(temporary, schema) as writer:
         for row_numbers, values in _blocks(model, source, interval, level):
             columns: list[NDArray[Any]] = [values[:, target] for target in range(values.shape[1])]
             if missing == "drop":

@@ -70,3 +70,10 @@ class Record:
     data: str
     partitions_left_out: tuple[PartitionLeftOut, ...] = ()
     asked: dict[str, Any] | None = None
+
+    def input_files(self) -> list[str]:
+        """Return the files of this machine that the rows came from, as far as they are known and still there."""
+        from partsketch.sources.files.paths import local_files
+
+        paths = (self.asked or {}).get("paths")
+        return local_files(paths) if isinstance(paths, list) else []

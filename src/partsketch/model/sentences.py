@@ -24,10 +24,15 @@ def listed(names: Sequence[str], most: int = 6) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
 
 
-def size_warnings(size: int, columns: int) -> list[str]:
-    """Warn of sketch sizes at which the loss has infinite variance."""
-    if size > columns + 3:
+def size_warnings(size: int, columns: int, stacked: int = 1) -> list[str]:
+    """Warn of sketch sizes at which the loss has infinite variance; of stacked sketches all rows count."""
+    if size * stacked > columns + 3:
         return []
+    if stacked > 1:
+        return [
+            f"The stacked sketches have {size * stacked} rows, at most {columns} columns + 3: the loss of such a fit "
+            f"has infinite variance, single fits can be arbitrarily far off; use at least {columns + 4} in all."
+        ]
     return [
         f"sketch_size={size} is at most {columns} columns + 3: the loss of such a fit has infinite variance, single "
         f"fits can be arbitrarily far off; use at least {columns + 4}."

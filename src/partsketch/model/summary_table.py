@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from partsketch.common.errors import InputError
+from partsketch.common.text import plain
+from partsketch.common.units import p_value_text
 from partsketch.model.inference import THIS_FIT
+from partsketch.model.intervals import EXACT, SUBJECTS
 from partsketch.model.methods import METHODS
 
 if TYPE_CHECKING:
@@ -48,12 +51,15 @@ class FitSummary:
         Certificate, warnings, and what the intervals assume, a sentence each.
     level
         Confidence level of the intervals.
+    of
+        What the intervals are for: "truth", the true coefficients, or "exact", those of exact least squares.
     """
 
     facts: dict[str, tuple[tuple[str, str], ...]]
     rows: tuple[CoefficientRow, ...]
     notes: tuple[str, ...]
     level: float
+    of: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -62,6 +68,7 @@ class FitSummary:
             "coefficients": [dict(vars(row)) for row in self.rows],
             "notes": list(self.notes),
             "level": self.level,
+            "intervals_of": self.of,
         }
 
     def to_frame(self) -> Any:
@@ -83,11 +90,12 @@ class FitSummary:
             half = (len(facts) + 1) // 2
             for left, right in zip(facts[:half], [*facts[half:], ("", "")], strict=False):
                 head.add_row(f"{left[0]}:" if left[0] else "", left[1], f"{right[0]}:" if right[0] else "", right[1])
-            yield f"Least squares: {target}"
+            yield f"Least squares: {plain(target)}"
             yield head
+            yield f"Standard errors, tests and {100 * self.level:.4g}% intervals are for {SUBJECTS[self.of]}."
             yield self._coefficients(target)
         for note in self.notes:
-            yield f"· {note}"
+            yield f"· {plain(note)}"
 
     def _coefficients(self, target: str) -> Any:
         from rich import box
@@ -100,17 +108,17 @@ class FitSummary:
             table.add_column(heading, justify="right")
         for row in self.rows:
             if row.target == target:
-                p_value = "" if row.p_value is None else f"{row.p_value:.3f}"
+                p_value = "" if row.p_value is None else p_value_text(row.p_value)
                 t_value = "" if row.t_value is None else f"{row.t_value:.3f}"
                 numbers = [_number(value) for value in (row.coefficient, row.standard_error, row.lower, row.upper)]
-                table.add_row(row.name, *numbers[:2], t_value, p_value, *numbers[2:])
+                table.add_row(plain(row.name), *numbers[:2], t_value, p_value, *numbers[2:])
         return table
 
     def __str__(self) -> str:
-        from rich.console import Console
+        from partsketch.common.terminal import text_console
 
         text = io.StringIO()
-        Console(file=text, width=_WIDTH, no_color=True, highlight=False, markup=False).print(self)
+        text_console(text, _WIDTH).print(self)
         return text.getvalue().rstrip("\n")
 
     def __repr__(self) -> str:
@@ -126,19 +134,19 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.5g}"
 
 
-def summarise_model(model: Model, level: float, kind: str) -> FitSummary:
-    """Make the summary of a model with intervals of this level and kind ("model" or "spread")."""
+def summarise_model(model: Model, level: float, kind: str, of: str) -> FitSummary:
+    """Make the summary of a model with intervals of this level and kind ("model" or "spread"), for `of`."""
     rows: list[CoefficientRow] = []
     for number, target in enumerate(model.target_names):
-        table = model.inference_table(number, level, kind)
+        table = model.inference_table(number, level, kind, of)
         for position, name in enumerate(model.column_names):
             values = [None if column is None else float(column[position]) for column in table]
             rows.append(CoefficientRow(target, name, float(model.column_coefficients[position, number]), *values))
-    facts = {target: _facts(model, number) for number, target in enumerate(model.target_names)}
-    return FitSummary(facts, tuple(rows), _notes(model, kind), level)
+    facts = {target: _facts(model, number, of) for number, target in enumerate(model.target_names)}
+    return FitSummary(facts, tuple(rows), _notes(model, kind, of), level, of)
 
 
-def _facts(model: Model, number: int) -> tuple[tuple[str, str], ...]:
+def _facts(model: Model, number: int, of: str) -> tuple[tuple[str, str], ...]:
     record, method = model.record, METHODS[model.method]
     certificate, inference = model.certificates[number], model.inferences[number]
     facts = [("Method", model.method), ("No. Observations", f"{record.row_count:,}")]
@@ -151,14 +159,15 @@ def _facts(model: Model, number: int) -> tuple[tuple[str, str], ...]:
     facts.append(("Rank", f"{record.rank} of {len(model.column_names)}"))
     if record.condition is not None:
         facts.append(("Cond. No.", f"{record.condition:.3g}"))
-    if inference.degrees_of_freedom is not None:
-        facts.append(("Df", f"{inference.degrees_of_freedom:,.0f}"))
+    freedom = inference.around_exact.degrees_of_freedom if of == EXACT else inference.degrees_of_freedom
+    if freedom is not None:
+        facts.append(("Df", f"{freedom:,.0f}"))
     if inference.noise_variance is not None:
-        of = provenance(inference.noise_variance_of, inference.is_estimated)
-        facts.append(("Residual std err", f"{np.sqrt(inference.noise_variance):.5g}{of}"))
+        which = provenance(inference.noise_variance_of, inference.is_estimated)
+        facts.append(("Residual std err", f"{np.sqrt(inference.noise_variance):.5g}{which}"))
     if inference.r_squared is not None:
-        of = provenance(inference.r_squared_of, inference.is_estimated)
-        facts.append(("R-squared", f"{inference.r_squared:.4f}{of}"))
+        which = provenance(inference.r_squared_of, inference.is_estimated)
+        facts.append(("R-squared", f"{inference.r_squared:.4f}{which}"))
     if certificate.relative_excess_loss is not None:
         qualifier = "" if certificate.kind == "exact" else f" ({certificate.kind})"
         facts.append(("Excess loss", f"{certificate.relative_excess_loss:.3g} of the minimum{qualifier}"))
@@ -171,12 +180,20 @@ def provenance(of: str, estimated: bool) -> str:
     return f" ({', '.join(words)})" if words else ""
 
 
-def _notes(model: Model, kind: str) -> tuple[str, ...]:
+def _notes(model: Model, kind: str, of: str) -> tuple[str, ...]:
     notes = [
         certificate.sentence if len(model.target_names) == 1 else f"{target}: {certificate.sentence}"
         for target, certificate in zip(model.target_names, model.certificates, strict=True)
     ]
-    if kind == "spread":
+    if of == EXACT:
+        every = [inference.around_exact for inference in model.inferences]
+        bases = dict.fromkeys(known.basis for known in every if known.basis)
+        notes += [f"Intervals for exact least squares: {basis}." for basis in bases]
+        if any(known.is_known for known in every):
+            notes.append("They have no width: the coefficients of exact least squares are known.")
+        missing = [known.reason for known in every if known.reason]
+        notes += [f"No intervals for exact least squares: {reason}." for reason in dict.fromkeys(missing)]
+    elif kind == "spread":
         notes.append("Standard errors from the spread of the partitions' fits, without a noise model.")
     else:
         missing = [inference.reason for inference in model.inferences if inference.standard_errors is None]

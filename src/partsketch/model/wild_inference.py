@@ -24,7 +24,9 @@ class WildInference:
     p_values
         Of each coefficient being zero.
     levels, intervals
-        Intervals at these levels, shape (levels, columns, 2); an end may be infinite.
+        Intervals at these levels, shape (levels, columns, 2); an end that is not bounded has the estimate.
+    unbounded
+        1 where an end is infinite, else 0.
     """
 
     draws: int
@@ -33,41 +35,17 @@ class WildInference:
     p_values: FloatArray
     levels: tuple[float, ...]
     intervals: FloatArray
+    unbounded: FloatArray
 
     def interval(self, level: float) -> FloatArray:
         """Return lower and upper ends at a level, shape (columns, 2)."""
         for place, known in enumerate(self.levels):
             if abs(known - level) < 1e-9:
-                return np.asarray(self.intervals[place])
+                signs = np.array([-np.inf, np.inf])
+                return np.where(self.unbounded[place] > 0, signs, self.intervals[place])
         shown = ", ".join(f"{known:g}" for known in self.levels)
         raise InputError(f"level is {level:g}: intervals of the wild bootstrap are kept at {shown}; choose one.")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the values as plain data; an infinite end is None."""
-        return {
-            "draws": self.draws,
-            "weights": self.weights,
-            "seed": str(self.seed),
-            "p_values": self.p_values.tolist(),
-            "levels": list(self.levels),
-            "intervals": [
-                [[end if np.isfinite(end) else None for end in pair] for pair in at_level]
-                for at_level in self.intervals.tolist()
-            ],
-        }
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> WildInference:
-        """Return what `to_dict` described."""
-        intervals = [
-            [[-np.inf if low is None else low, np.inf if high is None else high] for low, high in at_level]
-            for at_level in values["intervals"]
-        ]
-        return cls(
-            draws=int(values["draws"]),
-            weights=str(values["weights"]),
-            seed=int(values["seed"]),
-            p_values=np.array(values["p_values"], dtype=np.float64),
-            levels=tuple(values["levels"]),
-            intervals=np.array(intervals, dtype=np.float64),
-        )
+        """Return the values as plain data."""
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}

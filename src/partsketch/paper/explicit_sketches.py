@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.blas import padded_width, tile_rows_for
-from partsketch.sketches.base import Columns as SketchColumns
-from partsketch.sketches.base import SketchSpecification, Stream
+from partsketch.sketches.accumulator import Columns as SketchColumns
+from partsketch.sketches.accumulator import Stream
+from partsketch.sketches.base import SketchSpecification
 from partsketch.sketches.gaussian import GaussianSketch
 from partsketch.theory import PartitionMoments
 

@@ -16,8 +16,9 @@ from partsketch.paper.clock import ClockSettings, timed
 from partsketch.paper.data_sets import DataSet
 from partsketch.paper.explicit_sketches import Columns, FloatArray, gaussian_sketch
 from partsketch.paper.results import Row, Tables
-from partsketch.sketches.base import Columns as SketchColumns
-from partsketch.sketches.base import SketchSpecification, Stream
+from partsketch.sketches.accumulator import Columns as SketchColumns
+from partsketch.sketches.accumulator import Stream
+from partsketch.sketches.base import SketchSpecification
 from partsketch.sketches.gaussian import GaussianSketch
 from partsketch.sketches.srht import padded_rows, srht
 from partsketch.sketches.triangular import TriangularSketch

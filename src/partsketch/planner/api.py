@@ -6,19 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
+from partsketch.common.counts import refuse_too_many
 from partsketch.common.errors import InputError
 from partsketch.common.signatures import divided, passes_on
+from partsketch.engines.base import engine_class
 from partsketch.fitting.data_request import DataKeywords, DataRequest
+from partsketch.fitting.extremes import within_doubles
 from partsketch.fitting.keywords import FitKeywords
 from partsketch.fitting.limits import Limits
 from partsketch.fitting.options import FitOptions
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.calibration import calibration as calibrated
 from partsketch.planner.choice import free_memory, make_plan
-from partsketch.planner.costs import ENGINE_COSTS
 from partsketch.planner.plan import Plan
 from partsketch.planner.survey import Survey, look, survey_of_sizes
+from partsketch.sources.base import Source
 from partsketch.theory.arguments import require_count
+
+#: Formulas take the sketch size of every partition.
+_MOST_PARTITIONS = 1_000_000
 
 
 class PlanKeywords(DataKeywords, total=False):
@@ -50,17 +56,19 @@ class PlanOptions:
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
-        if self.engine_name not in ENGINE_COSTS:
-            raise InputError(f"engine is {self.engine!r}: plans are made for {', '.join(ENGINE_COSTS)}.")
+        # Refuses names that no engine has.
+        engine_class(self.engine)
         if self.n_partitions is not None:
             require_count("n_partitions", self.n_partitions)
+        refuse_too_many(_MOST_PARTITIONS, n_partitions=self.n_partitions)
+        refuse_too_many(sketch_size=self.sketch_size)
         if self.delta is not None and not 0 < self.delta < 1:
             raise InputError(f"delta is {self.delta}: it is the probability of failure, strictly between 0 and 1.")
 
     @property
     def engine_name(self) -> str:
         """The engine without its address."""
-        return self.engine.split(":", 1)[0]
+        return engine_class(self.engine).name
 
 
 @passes_on(PlanKeywords, DataRequest, PlanOptions)
@@ -92,7 +100,7 @@ def plan(
     fit_intercept
         Whether the model has an intercept.
     engine
-        "local", "dask", "ray" or "spark".
+        "local", "dask", "ray", "spark", or the name of an engine of another package.
     delta
         Ask for the sketch size from which the bound B'_θ holds with probability 1 − δ.
     recalibrate
@@ -119,6 +127,7 @@ def plan(
 def plan_for(request: DataRequest, rows: int | None, columns: int | None, options: PlanOptions) -> Plan:
     """Make a plan for data, or for so many rows and columns."""
     partitions = options.n_partitions
+    source: Source | None = None
     if request.data is None:
         if rows is None or columns is None:
             raise InputError("There is nothing to plan for: give data and a target, or rows and columns.")
@@ -126,26 +135,28 @@ def plan_for(request: DataRequest, rows: int | None, columns: int | None, option
     elif rows is not None or columns is not None:
         raise InputError("Give either data, or rows and columns: not both.")
     else:
-        survey, partitions = _looked_at(request, options)
-    if options.sketch_size is not None and options.sketch_size < survey.columns + 2:
+        survey, partitions, source = _looked_at(request, options)
+    if options.sketch_size is not None and options.sketch_size * (partitions or 1) < survey.columns + 2:
+        stacked = "" if partitions is None else f", or {-(-(survey.columns + 2) // partitions)} to be stacked"
         raise InputError(
             f"sketch_size={options.sketch_size} is too small: with {survey.columns} columns to estimate (intercept "
-            f"included) it must be at least {survey.columns + 2}."
+            f"included) it must be at least {survey.columns + 2}{stacked}."
         )
-    return make_plan(
-        survey,
-        options.limits,
-        partitions=partitions,
-        sketch_size=options.sketch_size,
-        engine=options.engine_name,
-        delta=options.delta,
-        calibration=options.calibration or calibrated(again=options.recalibrate),
-        memory_available=free_memory(),
-    )
+    with within_doubles(source):
+        return make_plan(
+            survey,
+            options.limits,
+            partitions=partitions,
+            sketch_size=options.sketch_size,
+            engine=options.engine_name,
+            delta=options.delta,
+            calibration=options.calibration or calibrated(again=options.recalibrate),
+            memory_available=free_memory(),
+        )
 
 
-def _looked_at(request: DataRequest, options: PlanOptions) -> tuple[Survey, int | None]:
-    """Return what a look at the data says, and the number of partitions if it is known."""
+def _looked_at(request: DataRequest, options: PlanOptions) -> tuple[Survey, int | None, Source]:
+    """Return what a look at the data says, the number of partitions if it is known, and the rows."""
     if request.target is None:
         raise InputError("Name the target column: target='y', or --target y.")
     keywords = FitKeywords(
@@ -157,9 +168,10 @@ def _looked_at(request: DataRequest, options: PlanOptions) -> tuple[Survey, int 
     )
     as_fit = FitOptions.made_of(keywords)
     source = request.open_for(as_fit)
-    survey = look(source, as_fit, seed_of_fit=False)
+    with within_doubles(source):
+        survey = look(source, as_fit, seed_of_fit=False)
     if options.partition_by == "file" and source.files:
-        return survey, len(source.files)
+        return survey, len(source.files), source
     if as_fit.partition_column is not None:
-        return survey, len(source.partition_values)
-    return survey, options.n_partitions
+        return survey, len(source.partition_values), source
+    return survey, options.n_partitions, source

@@ -26,7 +26,9 @@ def choose_options(source: Source, options: FitOptions, engine: str) -> tuple[Fi
     """
     columns = len(source.feature_names) + int(options.fit_intercept)
     if options.sketch_size is not None:
-        choose_sketch_size(options.sketch_size, columns, None, options.alpha > 0, options.sketch)
+        # Of an unknown number of partitions as many may be stacked as are asked for.
+        stacked = int(options.n_partitions) if options.partition_by in ("order", "shuffle") else 1
+        choose_sketch_size(options.sketch_size, columns, None, options.alpha > 0, options.sketch, stacked)
     limits = limits_from(options.limits)
     if not limits.any:
         _check_memory_of_exact(source, options, engine)
@@ -62,7 +64,7 @@ def _check_memory_of_exact(source: Source, options: FitOptions, engine: str) -> 
     survey, free = look_as_needed(source, options, Limits()), free_memory()
     needed = exact_candidate(survey, engine).peak_bytes
     # Sparse rows may be fitted without a factor.
-    if free is not None and needed > free and not is_sparse(source):
+    if needed > free and not is_sparse(source):
         raise InputError(
             f"Exact least squares of {survey.columns:,} columns takes about {bytes_text(needed)} of memory, and "
             f"{bytes_text(free)} are free: choose fewer features (--features) or use a machine with more memory; "

@@ -54,7 +54,7 @@ class Calibration:
     decoded_number
         Seconds per number read from a file, by format.
     sketched_number
-        Seconds per number of the data, by kind of sketch other than Gaussian, reading from memory included.
+        Seconds per number of the data, by kind of sketch unless it is dense, reading from memory included.
     sketch_unit
         Seconds per entry of such a sketch, or per row of a sample, for every time that the whole is gone through.
     summary_overhead
@@ -138,8 +138,6 @@ def calibration(again: bool = False, folder: Path | None = None) -> Calibration:
 
 
 def _read(path: Path) -> Calibration | None:
-    from partsketch.sketches.base import all_sketches
-
     try:
         values = json.loads(path.read_bytes())
         if values.pop("version") != FORMAT_VERSION:
@@ -147,5 +145,12 @@ def _read(path: Path) -> Calibration | None:
         kept = Calibration.from_dict(values)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    kinds = {sketch.kind for sketch in all_sketches() if sketch.is_random} - {"gaussian"}
-    return kept if kinds <= set(kept.sketched_number) else None
+    return kept if set(timed_kinds()) <= set(kept.sketched_number) else None
+
+
+def timed_kinds() -> list[str]:
+    """Return the kinds of sketch that are timed as a whole."""
+    from partsketch.sketches.base import get_sketch, sketch_kinds
+
+    costs = {kind: get_sketch(kind).cost for kind in sketch_kinds()}
+    return [kind for kind, cost in costs.items() if not cost.is_dense and not cost.as_exact]

@@ -19,7 +19,7 @@ from partsketch.planner.memory import peak_bytes
 from partsketch.planner.plan import Candidate
 from partsketch.planner.survey import Survey
 from partsketch.planner.work import Work
-from partsketch.sketches.base import all_sketches, get_sketch
+from partsketch.sketches.base import get_sketch, sketch_kinds
 
 _PARTITIONS = (2, 8, 32)
 
@@ -40,7 +40,7 @@ def make_candidates(
     found = [_cost(survey, limits, "exact", "triangular", None, 1, engine, calibration, cores, places)]
     for count in counts:
         found.append(_cost(survey, limits, "average", "triangular", None, count, engine, calibration, cores, count))
-        for sketch in (sketch.kind for sketch in all_sketches() if sketch.is_random):
+        for sketch in sketch_kinds():
             for method in (name for name, method in METHODS.items() if method.sketched):
                 for size in _sizes(survey, limits, method, sketch, count, sketch_size):
                     found.append(_cost(survey, limits, method, sketch, size, count, engine, calibration, cores, count))
@@ -61,16 +61,21 @@ def _partition_counts(survey: Survey) -> list[int]:
 
 def _sizes(survey: Survey, limits: Limits, method: str, sketch: str, count: int, asked: int | None) -> Iterator[int]:
     """Yield sketch sizes: the one asked for; else what just reaches the largest excess allowed, or the usual ones."""
-    if asked is not None:
-        yield asked
-        return
     d, part = survey.columns, _rows_sketched(survey, method, count)
+    if asked is not None:
+        if asked * (count if method == "stack" else 1) >= d + 2:
+            yield asked
+        return
     # Two rows more than the error needs, where its distribution has no variance yet; and no more than are sketched.
     least = d + 4
+    # Stacked sketches need as many rows together: smaller ones are worth their loss where bytes are counted.
+    short = method == "stack" and limits.max_bytes_per_partition is not None
+    if short:
+        least = -(-least // count)
     most = math.inf if part is None else max(part, least)
     usual = choose_sketch_size(None, d, part, kind=sketch)[0]
     if limits.max_excess is not None:
-        size = smallest_size_for(survey, method, sketch, count, limits.max_excess)
+        size = smallest_size_for(survey, method, sketch, count, limits.max_excess, short)
         sizes = {usual if size is None else size}
     else:
         sizes = {usual, 2 * d + 16, 16 * d + 16}
@@ -148,7 +153,8 @@ def _judged(candidate: Candidate, survey: Survey, limits: Limits) -> Candidate:
 
 def _broken(candidate: Candidate, survey: Survey, limits: Limits) -> Iterator[str]:
     least = survey.columns + 2
-    by_partition = METHODS[candidate.method].by_partition
+    short = candidate.method == "stack" and (candidate.sketch_size or 0) < least
+    by_partition = METHODS[candidate.method].by_partition and not short
     if survey.rows is not None and by_partition and survey.rows // candidate.partitions < least:
         rows = survey.rows // candidate.partitions
         yield f"{rows} rows per partition, {least} needed"
@@ -160,7 +166,7 @@ def _broken(candidate: Candidate, survey: Survey, limits: Limits) -> Iterator[st
     most = limits.max_bytes_per_partition
     if most is not None and candidate.bytes_per_partition > most:
         yield f"sends {bytes_text(candidate.bytes_per_partition)} > {bytes_text(most)}"
-    if limits.rows_stay and candidate.sketch is not None and costs.sketch_cost(candidate.sketch).sends_rows:
+    if limits.rows_stay and candidate.sketch is not None and get_sketch(candidate.sketch).keeps_rows:
         yield "rows would leave"
     if limits.memory is not None and candidate.peak_bytes > limits.memory:
         yield f"memory {bytes_text(candidate.peak_bytes)} > {bytes_text(limits.memory)}"

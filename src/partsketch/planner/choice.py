@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from partsketch.common.free_memory import available_memory
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.common.units import bytes_text, percentage, seconds_text
 from partsketch.engines.local import usable_cores
@@ -16,10 +17,9 @@ from partsketch.planner.calibration import Calibration
 from partsketch.planner.candidates import make_candidates, ordered
 from partsketch.planner.excess import expected_excess
 from partsketch.planner.inverse import answers
-from partsketch.planner.machine import available_memory
 from partsketch.planner.plan import Candidate, Curve, Plan
 from partsketch.planner.survey import Survey
-from partsketch.sketches.base import all_sketches
+from partsketch.sketches.base import get_sketch, sketch_kinds
 
 #: Exact least squares is taken when it needs at most this much more time than the quickest way to lose something.
 _WORTH_BEING_EXACT = 1.1
@@ -62,7 +62,7 @@ def make_plan(
     """
     chosen_limits = limits_from(limits)
     cores = usable_cores() if calibration is None else calibration.cores
-    kinds = tuple(sketch.kind for sketch in all_sketches() if sketch.is_random)
+    kinds = tuple(sketch_kinds())
     # Many small matrices: threads of the linear algebra libraries would spend their time waiting for one another.
     with one_thread_each():
         found = ordered(make_candidates(survey, chosen_limits, partitions, sketch_size, engine, calibration, cores))
@@ -81,7 +81,7 @@ def make_plan(
         reason=reason,
         answers=asked,
         curves=curves,
-        notes=tuple(_notes(survey, engine, calibration, chosen_limits)),
+        notes=(*_notes(survey, engine, calibration, chosen_limits), *_size_notes(found)),
     )
 
 
@@ -199,6 +199,22 @@ def _notes(survey: Survey, engine: str, calibration: Calibration | None, limits:
     return notes
 
 
+def _size_notes(candidates: Sequence[Candidate]) -> list[str]:
+    """Say when sketches are larger than the exact summary, which loses nothing."""
+    exact = next(candidate for candidate in candidates if candidate.method == "exact")
+    larger = [
+        candidate
+        for candidate in candidates
+        if candidate.sketch is not None and candidate.summary_bytes_per_partition >= exact.summary_bytes_per_partition
+    ]
+    if not larger:
+        return []
+    return [
+        f"The exact summary of a partition takes {bytes_text(exact.summary_bytes_per_partition)}: sketches of as many "
+        "bytes or more are larger and lose something; smaller ones save bytes."
+    ]
+
+
 def options_from(candidate: Candidate, options: FitOptions) -> FitOptions:
     """Return the options of a fit with what the candidate says."""
     from dataclasses import replace
@@ -209,13 +225,13 @@ def options_from(candidate: Candidate, options: FitOptions) -> FitOptions:
         method=candidate.method,
         sketch=candidate.sketch or options.sketch,
         sketch_size=candidate.sketch_size if sketched else options.sketch_size,
-        sparsity=options.sparsity if (candidate.sketch or options.sketch) == "sparse_sign" else None,
+        sparsity=options.sparsity if get_sketch(candidate.sketch or options.sketch).default_sparsity else None,
         averaging=options.averaging if candidate.method in ("average", "partition") else "equal",
+        weighting=options.weighting if candidate.method == "stack" else "auto",
         limits=None,
     )
 
 
-def free_memory() -> float | None:
+def free_memory() -> float:
     """Return the memory that plans may count on: most of what is free."""
-    free = available_memory()
-    return None if free is None else 0.9 * free
+    return 0.9 * available_memory()

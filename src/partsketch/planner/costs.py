@@ -9,90 +9,36 @@ machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from partsketch.common.linalg.blas import padded_width, tile_rows_for
+from partsketch.common.linalg.blas import padded_width
+from partsketch.engines.base import ENGINES, Engine
 from partsketch.model.methods import METHODS
 from partsketch.planner.calibration import Calibration, at_width
 from partsketch.planner.work import Work
+from partsketch.sketches.base import Sketch, get_sketch
+from partsketch.sketches.cost import NUMBER_BYTES
 
-NUMBER_BYTES = 8
-#: Numbers of a Gaussian sketch's random matrix that exist at once, at most.
-STRIP_NUMBERS = 2**14
 #: What finding the ends of all lines and converting one column costs, as a part of converting all.
 _COUNTING_SHARE = 0.4
 
 
-@dataclass(frozen=True)
-class SketchCost:
-    """What a kind of sketch costs per row, for m sketch rows and q columns.
-
-    Attributes
-    ----------
-    flops
-        Floating-point operations per row: f(m, q, rows of a partition).
-    seconds
-        Seconds of one core per row: f(m, q, calibration).
-    sends_rows
-        Whether rows of the data themselves are in the summary.
-    passes
-        Passes over the rows.
-    by_tile
-        Whether the whole sketch is gone through with every tile of rows, not once per piece of them.
-    """
-
-    flops: Callable[[int, int, int], float]
-    seconds: Callable[[int, int, Calibration], float]
-    sends_rows: bool = False
-    passes: int = 1
-    by_tile: bool = False
-
-    def rounds(self, rows: int, pieces: int, width: int) -> float:
-        """Return how often the whole of a sketch is gone through."""
-        return max(pieces, rows / tile_rows_for(padded_width(width))) if self.by_tile else pieces
-
-    def copied_bytes(self, width: int) -> float:
-        """Return the bytes copied each time for a row of the sketch, apart from other work on it."""
-        return 2 * NUMBER_BYTES * width if self.by_tile else 0.0
-
-    def units(self, width: int) -> int:
-        """Return the units of other work for a row of the sketch: samples sort rows, others add entries."""
-        return 1 if self.by_tile else width
+def _as_exact(sketch: Sketch) -> bool:
+    """Tell whether rows go the way of the exact summary."""
+    return not sketch.is_random or sketch.cost.as_exact
 
 
-def _exact_seconds(size: int, width: int, calibration: Calibration) -> float:
-    return at_width(calibration.symmetric_product, padded_width(width), 2.0)
-
-
-def _gaussian_seconds(size: int, width: int, calibration: Calibration) -> float:
-    padded = padded_width(width)
-    # The per-product time falls with the width and settles.
-    return size * (padded * at_width(calibration.product, padded, 0.0) + calibration.normal)
-
-
-def _probed(kind: str) -> Callable[[int, int, Calibration], float]:
-    """Return the seconds of a kind whose work on a row does not depend on m: timed as a whole."""
-    return lambda size, width, calibration: width * calibration.sketched_number.get(kind, math.nan)
-
-
-#: Every kind of sketch. One that is not here is timed as a whole, and its operations are not counted.
-SKETCH_COSTS = {
-    "triangular": SketchCost(lambda m, q, p: q * (q + 1), _exact_seconds),
-    "gaussian": SketchCost(lambda m, q, p: 2 * m * q + m, _gaussian_seconds),
-    "srht": SketchCost(lambda m, q, p: q * math.log2(max(2, p)), _probed("srht")),
-    "sparse_sign": SketchCost(lambda m, q, p: 2 * 8 * q, _probed("sparse_sign")),
-    "count_sketch": SketchCost(lambda m, q, p: 2 * q, _probed("count_sketch")),
-    "row_sample": SketchCost(lambda m, q, p: 0.0, _probed("row_sample"), sends_rows=True, by_tile=True),
-    "leverage_sample": SketchCost(
-        lambda m, q, p: q * (q + 1) + 2 * q * q, _probed("leverage_sample"), sends_rows=True, passes=2, by_tile=True
-    ),
-}
-
-
-def sketch_cost(kind: str) -> SketchCost:
-    """Return the cost of a kind of sketch."""
-    return SKETCH_COSTS.get(kind) or SketchCost(lambda m, q, p: math.nan, _probed(kind))
+def _sketching_seconds(work: Work, calibration: Calibration) -> float:
+    """Return the seconds of one core for a row of data in one sketch; NaN when the kind was never timed."""
+    padded = padded_width(work.width)
+    sketch = get_sketch(work.sketch)
+    if _as_exact(sketch):
+        return at_width(calibration.symmetric_product, padded, 2.0)
+    if sketch.cost.is_dense:
+        # The per-product time falls with the width and settles.
+        return work.summary_rows * (padded * at_width(calibration.product, padded, 0.0) + calibration.normal)
+    # The work of the others on a row hardly depends on m.
+    return work.width * calibration.sketched_number.get(work.sketch, math.nan)
 
 
 @dataclass(frozen=True)
@@ -131,53 +77,32 @@ SOLVING_COSTS = {
 _FACTORISATIONS_PER_PIECE = 1.0
 
 
-@dataclass(frozen=True)
-class EngineCost:
-    """What an engine adds; assumed round figures, not measured here.
-
-    Attributes
-    ----------
-    seconds_per_task
-        Scheduling of one task, borne by the driver.
-    bytes_per_second
-        Speed at which summaries travel to the driver; infinite where nothing travels.
-    """
-
-    seconds_per_task: float
-    bytes_per_second: float
-
-
-ENGINE_COSTS = {
-    "local": EngineCost(0.0, math.inf),
-    "dask": EngineCost(0.005, 1e8),
-    "ray": EngineCost(0.005, 1e8),
-    "spark": EngineCost(0.02, 1e8),
-}
-
-
 def row_seconds(work: Work, calibration: Calibration) -> float:
     """Return the seconds of one core for all rows: reading, copying, sketching."""
     numbers = work.rows * work.width
-    cost = sketch_cost(work.sketch)
-    sketching = work.rows * work.sketches * cost.seconds(work.summary_rows, work.width, calibration)
+    sketch = get_sketch(work.sketch)
+    cost = sketch.cost
+    sketching = work.rows * work.sketches * _sketching_seconds(work, calibration)
     if work.storage in calibration.decoded_number:
         reading = numbers * calibration.decoded_number[work.storage]
-    elif work.sketch == "gaussian":
+    elif work.storage != "memory":
+        # Nobody knows how long the opener of another package takes.
+        reading = math.nan
+    elif cost.is_dense:
         reading = numbers * NUMBER_BYTES * calibration.copied_byte
     else:
         # The others were timed with their reading from memory.
         reading = 0.0
-        if work.sketch == "triangular":
+        if _as_exact(sketch):
             sketching = work.rows * at_width(calibration.exact_row, padded_width(work.width), 2.0)
     entries = work.sketches * work.summary_rows * work.width
     merging = work.tasks * entries * NUMBER_BYTES * 4 * calibration.copied_byte
     unit = calibration.sketch_unit.get(work.sketch, 0.0)
     per_row = cost.units(work.width) * unit + cost.copied_bytes(work.width) * calibration.copied_byte
     merging += cost.rounds(work.rows, work.tasks, work.width) * work.sketches * work.summary_rows * per_row
-    if work.sketch == "gaussian":
-        # Every piece of rows starts with a new buffer for its part of the random matrix.
-        merging += work.tasks * work.sketches * STRIP_NUMBERS * NUMBER_BYTES * calibration.fresh_byte
-    if work.sketch == "triangular":
+    # Every piece of rows starts with a new buffer for its part of the random matrix.
+    merging += work.tasks * work.sketches * cost.buffer_numbers * NUMBER_BYTES * calibration.fresh_byte
+    if _as_exact(sketch):
         factorisation = at_width(calibration.small_factorisation, work.width, 3.0)
         merging = work.tasks * _FACTORISATIONS_PER_PIECE * factorisation
     readings = cost.passes + work.extra_passes + _COUNTING_SHARE * work.counting_passes
@@ -197,7 +122,8 @@ def solving_seconds(work: Work, calibration: Calibration) -> float:
 
 def seconds(work: Work, calibration: Calibration, engine: str = "local") -> float:
     """Return the predicted time of a fit on a warm interpreter; NaN when the kind of sketch was never timed."""
-    extra = ENGINE_COSTS.get(engine, ENGINE_COSTS["local"])
+    # An engine that has no name here was given as an object, and is reckoned as adding nothing.
+    extra = (ENGINES.get(engine, Engine) or Engine).cost
     share = 0.0
     if calibration.cores > 1:
         share = (work.evenness(calibration.cores) - 1) / (calibration.cores - 1)
@@ -209,13 +135,13 @@ def seconds(work: Work, calibration: Calibration, engine: str = "local") -> floa
 def flops(work: Work) -> float:
     """Return the floating-point operations for the rows and for solving the summaries."""
     partition_rows = work.rows // (work.partitions if METHODS[work.method].by_partition else 1)
-    rows = work.rows * work.sketches * sketch_cost(work.sketch).flops(work.summary_rows, work.width, partition_rows)
+    rows = work.rows * work.sketches * get_sketch(work.sketch).cost.flops(work.summary_rows, work.width, partition_rows)
     return rows + 2 * work.summaries * work.summary_rows * work.width**2
 
 
 def passes(work: Work) -> int:
     """Return how often the rows are read."""
-    return sketch_cost(work.sketch).passes + work.extra_passes + work.counting_passes
+    return get_sketch(work.sketch).cost.passes + work.extra_passes + work.counting_passes
 
 
 def summary_bytes(work: Work) -> int:

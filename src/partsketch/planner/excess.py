@@ -9,11 +9,8 @@ from partsketch.common.units import percentage
 from partsketch.model.methods import METHODS
 from partsketch.planner.given import averaged, rotation_share
 from partsketch.planner.survey import Survey
-from partsketch.theory.approximations import (
-    noise_factor,
-    rotation_rows,
-    stacked_excess_loss,
-)
+from partsketch.sketches.base import law_of_kind
+from partsketch.theory.approximations import noise_factor, rotation_rows, stacked_excess_loss
 from partsketch.theory.design import gaussian_design_divergence
 
 
@@ -42,9 +39,9 @@ def expected_excess(
     """Return the expected relative excess loss of one candidate; the worst of several targets."""
     if method == "exact" or (method == "average" and partitions == 1):
         return ExpectedExcess(0.0, "exact", "exact least squares")
-    if sketch in ("row_sample",) and survey.uneven_leverage:
-        return _unknown("a few rows carry the leverage, and a sample may miss them")
     try:
+        if METHODS[method].sketched and law_of_kind(sketch).needs_even_leverage and survey.uneven_leverage:
+            return _unknown("a few rows carry the leverage, and a sample may miss them")
         if survey.complete:
             return _from_rows(survey, method, sketch, sketch_size, partitions)
         return _from_sizes(survey, method, sketch, sketch_size, partitions)
@@ -74,8 +71,8 @@ def _unknown(reason: str) -> ExpectedExcess:
 
 
 def _kind(method: str, sketch: str, partitions: int, basis: str) -> tuple[str, str]:
-    if sketch not in ("gaussian", "triangular"):
-        return "approximate", f"{basis}; exact formulas are for Gaussian sketches"
+    if METHODS[method].sketched and not law_of_kind(sketch).is_exact:
+        return "approximate", f"{basis}; {law_of_kind(sketch).reason}"
     if method == "stack" and partitions > 1:
         return "approximate", f"{basis}; no exact formula for stacked sketches"
     return "exact", basis
@@ -86,9 +83,10 @@ def _from_sizes(survey: Survey, method: str, sketch: str, sketch_size: int | Non
     n, d = survey.rows, survey.columns
     if method == "whole" or (method == "stack" and partitions == 1):
         assert sketch_size is not None
-        if n is None and sketch != "gaussian":
+        law = law_of_kind(sketch)
+        if n is None and not law.is_exact:
             return _unknown("the number of rows is not known")
-        factor = noise_factor(sketch_size, d, rotation_rows(sketch, n or 1))
+        factor = noise_factor(sketch_size, d, rotation_rows(law, n or 1))
         value = d * factor / averaged(method, partitions)
         kind, reason = _kind(method, sketch, 1, "for independent columns, whatever the data")
         if kind == "exact" and survey.rank is not None and survey.rank < d:
@@ -108,6 +106,6 @@ def _from_sizes(survey: Survey, method: str, sketch: str, sketch_size: int | Non
     if method == "average":
         return ExpectedExcess(averaging / (n - d), "approximate", "for Gaussian rows in random order")
     assert sketch_size is not None
-    factor = noise_factor(sketch_size, d, rotation_rows(sketch, n // partitions))
+    factor = noise_factor(sketch_size, d, rotation_rows(law_of_kind(sketch), n // partitions))
     value = ((n - partitions * d) / partitions * factor * divergence + averaging) / (n - d)
     return ExpectedExcess(value, "approximate", "for Gaussian rows in random order")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from partsketch.engines.base import Engine
+from partsketch.fitting.extremes import within_doubles
 from partsketch.fitting.fit import Fit, fit_source
 from partsketch.fitting.keywords import AUTO
 from partsketch.fitting.options import FitOptions
@@ -11,9 +12,10 @@ from partsketch.sources.base import Source
 
 def fit_as_asked(source: Source, options: FitOptions, engine: Engine) -> Fit:
     """Fit a model to the rows of a source; with method="auto" the plan says which."""
-    if options.method != AUTO:
-        return fit_source(source, options, engine)
-    from partsketch.planner.auto import choose_options
+    with within_doubles(source):
+        if options.method != AUTO:
+            return fit_source(source, options, engine)
+        from partsketch.planner.auto import choose_options
 
-    options, chosen = choose_options(source, options, engine.name)
-    return fit_source(source, options, engine, chosen)
+        options, chosen = choose_options(source, options, engine.name)
+        return fit_source(source, options, engine, chosen)

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from partsketch.common.sketch_law import GAUSSIAN
+from partsketch.sketches.base import law_of_kind
 from partsketch.theory.approximations import noise_factor, rotation_rows
 from partsketch.theory.excess_loss import unsketched_average_excess_loss
 from partsketch.theory.moments import PartitionMoments, pooled_moments, trace_products
+from partsketch.theory.stack_weights import weights_by_counts
 from partsketch.theory.stacking_given_data import stacked_excess_loss_given_data
 
 
@@ -39,16 +42,29 @@ class GivenRows:
         assert sketch_size is not None
         if method == "partition":
             factors = [
-                noise_factor(sketch_size, part.rank, rotation_rows(sketch, part.row_count)) for part in self._moments
+                noise_factor(sketch_size, part.rank, rotation_rows(law_of_kind(sketch), part.row_count))
+                for part in self._moments
             ]
             return float(self._terms @ np.array(factors) + self._averaging) / self._loss
         if method == "whole" or partitions == 1:
-            factor = noise_factor(sketch_size, self._rank, rotation_rows(sketch, self._rows))
+            factor = noise_factor(sketch_size, self._rank, rotation_rows(law_of_kind(sketch), self._rows))
             return self._rank * factor / averaged(method, partitions)
         if sketch_size not in self._stacked:
-            self._stacked[sketch_size] = stacked_excess_loss_given_data(self._moments, sketch_size) / self._loss
+            self._stacked[sketch_size] = self._stacked_loss(sketch_size) / self._loss
         share = rotation_share(sketch, sketch_size, self._rank, self._rows, partitions)
         return self._stacked[sketch_size] * share
+
+    def _stacked_loss(self, sketch_size: int) -> float:
+        """Return what the stack loses with equal weights, or with those by information if that is less."""
+        equal = stacked_excess_loss_given_data(self._moments, sketch_size)
+        counts = np.array([float(part.row_count) for part in self._moments])
+        freedom = counts - [part.rank for part in self._moments]
+        losses = np.array([part.loss for part in self._moments])
+        if np.any(freedom <= 0) or np.any(losses <= 0):
+            return equal
+        by_counts = weights_by_counts([sketch_size] * len(counts), counts, GAUSSIAN)
+        weighted = stacked_excess_loss_given_data(self._moments, sketch_size, by_counts * freedom / losses)
+        return min(equal, weighted)
 
 
 def averaged(method: str, partitions: int) -> int:
@@ -58,6 +74,6 @@ def averaged(method: str, partitions: int) -> int:
 
 def rotation_share(sketch: str, sketch_size: int, rank: int, rows: int, partitions: int) -> float:
     """Return what a kind of sketch loses as a part of what a Gaussian one does, when sketches are stacked."""
-    rotation = rotation_rows(sketch, max(1, rows // partitions)) * partitions
+    rotation = rotation_rows(law_of_kind(sketch), max(1, rows // partitions)) * partitions
     total = sketch_size * partitions
     return noise_factor(total, rank, rotation) / noise_factor(total, rank)

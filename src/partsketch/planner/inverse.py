@@ -18,14 +18,21 @@ _LARGEST_SIZE = 2**31
 _MOST_FACTORED_PARTITIONS = 128
 
 
-def smallest_size_for(survey: Survey, method: str, sketch: str, partitions: int, target: float) -> int | None:
-    """Return the smallest m whose expected relative excess loss is at most the target; None when no m reaches it."""
+def smallest_size_for(
+    survey: Survey, method: str, sketch: str, partitions: int, target: float, short: bool = False
+) -> int | None:
+    """Return the smallest m whose expected relative excess loss is at most the target; None when no m reaches it.
+
+    With `short`, stacked sketches may have fewer rows than columns.
+    """
 
     def excess(size: int) -> float:
         value = expected_excess(survey, method, sketch, size, partitions).value
         return math.inf if value is None else value
 
     low, of_low = survey.columns + 1, math.inf
+    if short and method == "stack":
+        low //= partitions
     high = low + 1
     while (of_high := excess(high)) > target:
         if high >= _LARGEST_SIZE:

@@ -13,9 +13,8 @@ import numpy as np
 from partsketch.common.linalg.blas import gram, one_thread_each, padded_width, tile_rows_for
 from partsketch.engines.gather import gather, guided
 from partsketch.engines.local import LocalEngine, usable_cores
-from partsketch.planner.calibration import Calibration
-from partsketch.planner.costs import sketch_cost
-from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification, all_sketches
+from partsketch.planner.calibration import Calibration, timed_kinds
+from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification, get_sketch, sketch_kinds
 from partsketch.sketches.random import derive_key, fill_normals
 from partsketch.sources import open_source
 from partsketch.sources.base import Source
@@ -41,15 +40,13 @@ _AGREEMENT = 1.02
 def measure(machine: dict[str, str]) -> Calibration:
     """Time the kernels on this machine."""
     with one_thread_each():
-        random_kinds = [sketch for sketch in all_sketches() if sketch.is_random]
-        for sketch in random_kinds:
-            sketch.prepare()
+        for kind in sketch_kinds():
+            get_sketch(kind).prepare()
         squares = {width: _square_factorisation(width) for width in _FACTORISED_WIDTHS}
         width = 64
         tall = max(_tall_factorisation(width) - squares[width], 0.1 * squares[width])
         copied_byte = _copied_byte()
-        kinds = [sketch.kind for sketch in random_kinds if sketch.kind != "gaussian"]
-        sketching = {kind: _sketching(kind, copied_byte) for kind in kinds}
+        sketching = {kind: _sketching(kind, copied_byte) for kind in timed_kinds()}
         return Calibration(
             machine=machine,
             cores=usable_cores(),
@@ -227,7 +224,7 @@ def _sketching(kind: str, copied_byte: float) -> tuple[float, float]:
     small, large = _PROBED_SIZES
     of_small, of_large = taken(small), taken(large)
     per_row = max(0.0, of_large - of_small) / (large - small)
-    cost = sketch_cost(kind)
+    cost = get_sketch(kind).cost
     each_time = per_row / cost.rounds(_PROBED_ROWS, 1, _PROBED_WIDTH)
     unit = max(0.0, each_time - cost.copied_bytes(_PROBED_WIDTH) * copied_byte) / cost.units(_PROBED_WIDTH)
     return (of_small - per_row * small) / (_PROBED_ROWS * _PROBED_WIDTH), unit

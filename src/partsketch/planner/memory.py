@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from partsketch.common.linalg.blas import padded_width, tile_rows_for
-from partsketch.planner.costs import NUMBER_BYTES, STRIP_NUMBERS, summary_bytes
+from partsketch.planner.costs import summary_bytes
 from partsketch.planner.work import Work
+from partsketch.sketches.base import get_sketch
+from partsketch.sketches.cost import NUMBER_BYTES
 
 #: Rows that a worker reads at once from a file.
 _BLOCK_ROWS = 32768
@@ -22,9 +24,7 @@ def peak_bytes(work: Work, cores: int) -> float:
     workers = min(cores, work.tasks)
     padded = padded_width(work.width)
     tile = 2 * tile_rows_for(padded) * padded * NUMBER_BYTES
-    strip = 0
-    if work.sketch == "gaussian":
-        strip = STRIP_NUMBERS * work.sketches * NUMBER_BYTES
+    strip = get_sketch(work.sketch).cost.buffer_numbers * work.sketches * NUMBER_BYTES
     one = summary_bytes(work)
     # Pieces that wait to be merged, and every summary.
     held = 2 * workers * one + work.summaries * one / work.sketches

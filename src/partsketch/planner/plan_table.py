@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from partsketch.common.text import plain
 from partsketch.common.units import bytes_text, count_text, percentage, seconds_text
 from partsketch.planner.terminal_plot import terminal_plot
 
@@ -21,12 +22,11 @@ def plan_text(plan: Plan, show_all: bool = False, width: int = 140) -> str:
     """Return the plan: a table of candidates, the recommendation, the answers, and what it all rests on."""
     from io import StringIO
 
-    from rich.console import Console
+    from partsketch.common.terminal import text_console
 
-    console = Console(file=StringIO(), width=width, highlight=False)
-    print_plan(plan, console, show_all)
-    assert isinstance(console.file, StringIO)
-    return "\n".join(line.rstrip() for line in console.file.getvalue().rstrip().splitlines())
+    file = StringIO()
+    print_plan(plan, text_console(file, width), show_all)
+    return "\n".join(line.rstrip() for line in file.getvalue().rstrip().splitlines())
 
 
 def print_plan(plan: Plan, console: object, show_all: bool = False) -> None:
@@ -35,7 +35,7 @@ def print_plan(plan: Plan, console: object, show_all: bool = False) -> None:
 
     assert isinstance(console, Console)
     rows = "an unknown number of" if plan.rows is None else f"{plan.rows:,}"
-    console.print(f"{plan.data or 'data'}: {rows} rows, {plan.columns:,} columns to estimate", markup=False)
+    console.print(f"{plain(plan.data or 'data')}: {rows} rows, {plan.columns:,} columns to estimate", markup=False)
     shown = list(plan.candidates) if show_all else _shown(plan)
     console.print(_table(plan, shown))
     if len(shown) < len(plan.candidates):

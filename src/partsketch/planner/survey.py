@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.counts import MOST_ROWS, refuse_too_many
 from partsketch.common.errors import InputError
 from partsketch.engines.gather import gather
 from partsketch.engines.local import LocalEngine
@@ -94,6 +95,8 @@ def survey_of_sizes(rows: int, columns: int, fit_intercept: bool = True, targets
     """Return what sizes alone tell; `columns` counts features, without the intercept."""
     require_count("rows", rows)
     require_count("columns", columns)
+    refuse_too_many(MOST_ROWS, rows=rows)
+    refuse_too_many(columns=columns)
     return Survey(rows, columns + int(fit_intercept), targets, description=f"{rows:,} rows, {columns:,} columns")
 
 
@@ -120,7 +123,7 @@ def look(source: Source, options: FitOptions, seed_of_fit: bool = True) -> Surve
         columns=columns,
         targets=targets,
         rows_estimated=estimated and rows is not None,
-        storage=next((name for name in ("Parquet", "CSV", "Feather") if name in source.description), "memory"),
+        storage="memory" if source.opened_files is None else source.opened_files.format,
         extra_passes=int(bool(source.encoding.columns or source.partition_values)),
         counting_passes=counting,
         splittable=source.random_access,
@@ -217,7 +220,9 @@ def _moments(source: Source, options: FitOptions, count: int) -> list[list[Parti
 def _rows_from_size(source: Source) -> int | None:
     """Return about how many lines local CSV files have, from their sizes and the length of their first lines."""
     data_files = source.opened_files
-    if data_files is None or not data_files.is_local or any(path.endswith(".gz") for path in data_files.paths):
+    if data_files is None or data_files.format != "CSV":
+        return None
+    if not data_files.is_local or any(path.endswith(".gz") for path in data_files.paths):
         return None
     rows = 0.0
     for path in data_files.paths:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from partsketch.model.methods import METHODS
-from partsketch.sketches.base import SEGMENT_ROWS, all_sketches
+from partsketch.sketches.base import SEGMENT_ROWS, get_sketch
 
 #: With more tasks than this workers end at about the same time.
 _MANY_TASKS = 256
@@ -61,8 +61,10 @@ class Work:
 
     @property
     def sketches(self) -> int:
-        """Summaries that every row enters: k for sketches of the whole, else one."""
-        return self.partitions if METHODS[self.method].sketched and not METHODS[self.method].by_partition else 1
+        """Summaries that every row enters: k for sketches of the whole unless one pass serves all, else one."""
+        method = METHODS[self.method]
+        several = method.sketched and not method.by_partition and not get_sketch(self.sketch).shares_pass
+        return self.partitions if several else 1
 
     @property
     def summaries(self) -> int:
@@ -78,7 +80,7 @@ class Work:
 
     @property
     def _segment_rows(self) -> int:
-        return next((known.segment_rows for known in all_sketches() if known.kind == self.sketch), SEGMENT_ROWS)
+        return get_sketch(self.sketch).segment_rows
 
     @property
     def _parts(self) -> int:

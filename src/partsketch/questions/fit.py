@@ -14,8 +14,9 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.common.linalg.solution import Solution
 from partsketch.model.build import Circumstances, build_model
-from partsketch.model.combine import Regression, combine_solution, solve_summary
 from partsketch.model.model import Model
+from partsketch.model.record import PartitionRecord
+from partsketch.model.regression import Regression, combine_solution, solve_summary
 from partsketch.questions.choice import Names, choose_columns, read_formula
 from partsketch.questions.clusters import clustered
 from partsketch.questions.panel import Panel
@@ -163,8 +164,13 @@ def model_of(
     of_targets, of_features = (
         means[:, question.panel.places(names)] for names in (regression.targets, regression.features)
     )
+    partitions = tuple(
+        PartitionRecord(name, rows, None, None)
+        for name, rows in zip(summaries.names, summaries.row_counts, strict=True)
+    )
     return replace(
         model,
+        record=replace(model.record, partitions=partitions),
         partition_intercepts=of_targets - of_features @ model.coefficients,
         partition_coefficients=np.repeat(model.coefficients[None], len(means), axis=0),
     )

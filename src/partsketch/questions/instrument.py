@@ -19,7 +19,7 @@ from partsketch.common.linalg.solution import Solution
 from partsketch.common.linalg.solve import factor_of_rows, solve_least_squares
 from partsketch.model.inference import Inference
 from partsketch.model.instruments import FirstStage, InstrumentTests, Overidentification
-from partsketch.model.intervals import f_test
+from partsketch.model.intervals import TRUTH, f_test
 from partsketch.model.model import Model
 from partsketch.questions.choice import Names, as_names, expanded, require_column, require_distinct
 from partsketch.questions.clusters import Scores, crv1_scale
@@ -208,7 +208,7 @@ def _first_stage(summaries: Summaries, stages: _Stages, name: str, vcov: str, in
     matrix = np.eye(width)[width - stages.excluded :]
     test = f_test(
         matrix, np.zeros(len(matrix)), model.column_coefficients[:, 0], inference.covariance,
-        inference.degrees_of_freedom,
+        inference.degrees_of_freedom, TRUTH,
     )  # fmt: skip
     return FirstStage(name, test.statistic, test.df, test.p_value)
 

@@ -94,7 +94,7 @@ def make_panel(summaries: Sequence[Summary], intercept: str) -> Panel:
     rows = joined_rows(centre, *summaries)
     counts = np.array([summary.row_count for summary in summaries], dtype=np.int64)
     weights = np.array([summary.weight_sum for summary in summaries])
-    unit = spread_units([rows.high], float(weights.sum()), int(centred))
+    unit = spread_units(lambda: [rows.high], float(weights.sum()), int(centred))
     shape = (len(summaries), -1, width)
     high = (rows.high / unit).reshape(shape)
     low = (rows.low / unit).reshape(shape) if rows.low.any() else None

@@ -116,7 +116,11 @@ def wild_bootstrap(
         for place, level in enumerate(LEVELS):
             # d = β̂ − r: an upper end r has a negative d.
             intervals[place, j] = [estimate - _end(draws, error, 1 - level, side) for side in (1.0, -1.0)]
-    return WildInference(len(weights), asked.weights, asked.seed, p_values, LEVELS, intervals)
+    unbounded = ~np.isfinite(intervals)
+    finite = np.where(unbounded, coefficients[:, None], intervals)
+    return WildInference(
+        len(weights), asked.weights, asked.seed, p_values, LEVELS, finite, unbounded.astype(np.float64)
+    )
 
 
 def _drawn(basis: FloatArray, scores: FloatArray, direction: FloatArray, weights: FloatArray) -> _Draws:

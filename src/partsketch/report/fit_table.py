@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
+from partsketch.common.text import plain
 from partsketch.fitting.comparison import measured_excess_loss, minimal_loss
 from partsketch.fitting.fit import Fit
 from partsketch.model.methods import METHODS
@@ -36,25 +36,25 @@ def print_fit(
     seconds: float,
     exact: tuple[Fit, float] | None,
     model_path: Path | None = None,
-    with_summary: bool = False,
+    intervals_of: str | None = None,
 ) -> None:
     """Print coefficients of the fit and of exact least squares, the loss, the time, and what was decided.
 
-    With `with_summary`, the table of standard errors, tests and intervals follows.
+    With `intervals_of` ("truth" or "exact") the table of standard errors, tests and intervals for that follows.
     """
-    from rich.console import Console
+    from partsketch.common.terminal import terminal_console
 
-    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    console = terminal_console()
     for target in range(len(fit.model.target_names)):
         console.print(_coefficient_table(fit, exact, target))
         console.print()
     for line in _facts(fit, seconds, exact):
-        console.print(line, markup=False)
-    if with_summary:
+        console.print(plain(line), markup=False)
+    if intervals_of is not None:
         console.print()
-        console.print(fit.model.summary(), markup=False)
+        console.print(fit.model.summary(of=intervals_of), markup=False)
     if model_path is not None:
-        console.print(f"model written to {model_path}", markup=False)
+        console.print(f"model written to {plain(str(model_path))}", markup=False)
 
 
 def _coefficient_table(fit: Fit, exact: tuple[Fit, float] | None, target: int) -> Any:
@@ -62,7 +62,7 @@ def _coefficient_table(fit: Fit, exact: tuple[Fit, float] | None, target: int) -
     from rich.table import Table
 
     model = fit.model
-    table = Table(title=f"target: {model.target_names[target]}", box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(title=f"target: {plain(model.target_names[target])}", box=box.SIMPLE_HEAD, title_justify="left")
     table.add_column("coefficient")
     table.add_column(model.method, justify="right")
     if exact is not None:
@@ -76,7 +76,7 @@ def _coefficient_table(fit: Fit, exact: tuple[Fit, float] | None, target: int) -
             if position == _MOST_ROWS // 2:
                 table.add_row(f"… {len(rows) - _MOST_ROWS} more")
             continue
-        cells = [name, f"{value:.6g}"]
+        cells = [plain(name), f"{value:.6g}"]
         if exact is not None:
             other = exact[0].model
             reference = other.intercept[target] if index < 0 else other.coefficients[index, target]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Sequence
 from typing import Any
 
+from partsketch.common.text import plain
 from partsketch.sites.combine import describe
+from partsketch.sketches.base import get_sketch
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
 from partsketch.theory.information import InformationBound, sketch_information_bound
@@ -17,12 +19,10 @@ _NOT_PRIVATE = "This is not differential privacy: see docs/sites.md for what a s
 def information_bound(summary: Summary) -> InformationBound | None:
     """Return the bound for a private Gaussian sketch; others come with the means to draw their random numbers again."""
     known = int(INTERCEPT in summary.columns)
-    if (
-        not summary.about.private
-        or summary.kind != "gaussian"
-        or len(summary.columns) <= known
-        or not summary.row_count
-    ):
+    law = get_sketch(summary.kind).law
+    # Whoever has an orthogonal sketch can make a Gaussian one of it: it tells more, and this bound does not hold.
+    gaussian = law is not None and law.is_exact and math.isinf(law.rotation(1))
+    if not summary.about.private or not gaussian or len(summary.columns) <= known or not summary.row_count:
         return None
     return sketch_information_bound(summary.matrix, summary.row_count, known)
 
@@ -43,11 +43,11 @@ def describe_sketch(name: str, summary: Summary) -> dict[str, Any]:
 def print_sketches(written: Sequence[tuple[str, Summary]]) -> None:
     """Print one line per file, then its columns and, for private files, the bound on what they tell."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
-    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False, markup=False)
+    from partsketch.common.terminal import terminal_console
+
+    console = terminal_console()
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("file", "site", "sketch", "private"):
         table.add_column(heading)
@@ -58,15 +58,18 @@ def print_sketches(written: Sequence[tuple[str, Summary]]) -> None:
         size = summary.matrix.shape
         cells = [name, ", ".join(part.name for part in summary.parts), summary.kind, _yes(summary.about.private)]
         cells += [str(size[0]), str(size[1]), f"about {rows}" if summary.about.rounded_to > 1 else rows]
-        table.add_row(*(Text(cell) for cell in [*cells, f"{len(summary.to_bytes()):,}"]))
+        table.add_row(*(plain(cell) for cell in [*cells, f"{len(summary.to_bytes()):,}"]))
     console.print(table)
     for columns, targets in dict.fromkeys((summary.columns, summary.about.targets) for _, summary in written):
         meant = f"; meant as target: {', '.join(targets)}" if targets else ""
-        console.print(f"columns: {', '.join(columns)}{meant}")
+        console.print(plain(f"columns: {', '.join(columns)}{meant}"))
     bounds = [(name, summary, bound) for name, summary in written if (bound := information_bound(summary)) is not None]
     for name, summary, bound in bounds:
-        console.print(_sentence(name, summary, bound))
-    if bounds:
+        console.print(plain(_sentence(name, summary, bound)))
+    unknown = [name for name, summary in written if summary.about.private and information_bound(summary) is None]
+    for name in unknown:
+        console.print(plain(f"{name}: no bound is known on what this kind of sketch tells of the rows."))
+    if bounds or unknown:
         console.print(_NOT_PRIVATE)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 
 from partsketch.common.errors import InputError
+from partsketch.sites.twins import find_twins
 from partsketch.sketches.base import get_sketch
 from partsketch.sources.roles import listed
-from partsketch.summaries.provenance import Part
+from partsketch.summaries.provenance import find_overlap
 from partsketch.summaries.summary import Summary
 
 Named = tuple[str, Summary]
@@ -57,22 +56,24 @@ def _check_magnitudes(named: Sequence[Named]) -> None:
                 f"{name} has a sum of weights of {summary.weight_sum:g}: it must be positive and not extreme."
             )
     sizes = np.stack([np.abs(summary.matrix).max(axis=0) for _, summary in named])
-    for column, of_files in zip(named[0][1].columns, sizes.T, strict=True):
-        present = np.flatnonzero(of_files)
-        if present.size == 0:
-            continue
-        low, high = present[np.argmin(of_files[present])], present[np.argmax(of_files[present])]
-        for number in (low, high):
-            if not _SMALLEST <= of_files[number] <= _LARGEST:
+    # Where a column is zero, or at all sites, its size is no matter.
+    low = np.where(sizes > 0, sizes, np.inf).argmin(axis=0)
+    high = sizes.argmax(axis=0)
+    places = np.arange(sizes.shape[1])
+    smallest, largest = sizes[low, places], sizes[high, places]
+    extreme = (smallest < _SMALLEST) | (largest > _LARGEST) | (largest > _LARGEST_RATIO * smallest)
+    for place in np.flatnonzero(extreme & (largest > 0)):
+        column, least, most = named[0][1].columns[place], smallest[place], largest[place]
+        for number, size in ((low[place], least), (high[place], most)):
+            if not _SMALLEST <= size <= _LARGEST:
                 raise InputError(
-                    f"Column {column!r} of {named[number][0]} has numbers of size {of_files[number]:.3g}, whose powers "
-                    "get lost: multiply it by a constant at all sites."
+                    f"Column {column!r} of {named[number][0]} has numbers of size {size:.3g}, whose powers get lost: "
+                    "multiply it by a constant at all sites."
                 )
-        if of_files[high] > _LARGEST_RATIO * of_files[low]:
-            raise InputError(
-                f"Column {column!r} has numbers of size {of_files[high]:.3g} in {named[high][0]}, but "
-                f"{of_files[low]:.3g} in {named[low][0]}: give it the same unit at all sites."
-            )
+        raise InputError(
+            f"Column {column!r} has numbers of size {most:.3g} in {named[high[place]][0]}, but {least:.3g} in "
+            f"{named[low[place]][0]}: give it the same unit at all sites."
+        )
 
 
 def _column_difference(name: str, first: Summary, other_name: str, other: Summary) -> str:
@@ -95,30 +96,29 @@ def _column_difference(name: str, first: Summary, other_name: str, other: Summar
 
 
 def _check_rows(named: Sequence[Named]) -> None:
-    by_site: dict[tuple[str, str], list[tuple[str, Part]]] = defaultdict(list)
-    for name, summary in named:
-        for part in summary.parts:
-            same_site = by_site[part.site, part.label]
-            for other_name, other in same_site:
-                if part.overlaps(other):
-                    label = f", label {part.label!r}," if part.label else ""
-                    raise InputError(
-                        f"Site {part.site!r}{label} is in twice ({other_name}, {name}): leave one file out, or, if "
-                        "they hold different rows, make them with different labels (--label)."
-                    )
-            same_site.append((name, part))
+    overlap = find_overlap([(number, part) for number, (_, summary) in enumerate(named) for part in summary.parts])
+    if overlap is None:
+        return
+    part = overlap[0][1]
+    first, second = (named[number][0] for number in sorted((overlap[0][0], overlap[1][0])))
+    label = f", label {part.label!r}," if part.label else ""
+    raise InputError(
+        f"Site {part.site!r}{label} is in twice ({first}, {second}): leave one file out, or, if they hold different "
+        "rows, make them with different labels (--label)."
+    )
 
 
 def _check_numbers(named: Sequence[Named]) -> None:
     """Refuse sketches that are not independent, and copies of one sketch under several names."""
     random = get_sketch(named[0][1].kind).is_random
     streams: dict[tuple[int, int], int] = {}
-    matrices: dict[bytes, int] = {}
+    twins = find_twins([summary for _, summary in named])
+    if twins is not None:
+        first, second = (named[number][0] for number in twins)
+        if first == second:
+            raise InputError(f"{first} holds the same numbers twice under different names: make it again.")
+        raise InputError(f"{first} and {second} hold the same numbers under different names: leave one out.")
     for number, (name, summary) in enumerate(named):
-        digest = hashlib.sha256(summary.matrix.tobytes()).digest()
-        twin = matrices.setdefault(digest, number)
-        if twin != number and summary.matrix.any():
-            raise InputError(f"{named[twin][0]} and {name} hold the same numbers under different names: leave one out.")
         for part in summary.parts if random else ():
             if part.seed is None:
                 continue

@@ -15,13 +15,16 @@ import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
+from partsketch.common.linalg.solve import RANK_TOLERANCE
 from partsketch.fitting.fit import Fit
+from partsketch.fitting.memory import Sizes, check_memory
 from partsketch.fitting.options import FitOptions
 from partsketch.model.build import Circumstances, build_model
 from partsketch.model.certificate import Certificate
-from partsketch.model.combine import Regression, combine_summaries, restored
+from partsketch.model.combine import combine_summaries
 from partsketch.model.coordinates import standardise
 from partsketch.model.methods import METHODS
+from partsketch.model.regression import Regression, restored
 from partsketch.questions.choice import choose_columns
 from partsketch.sites.agreement import Named, check_agreement
 from partsketch.sketches.base import get_sketch
@@ -70,6 +73,7 @@ def combine_files(
     fit_intercept: bool | None = None,
     averaging: str = "equal",
     alpha: float = 0.0,
+    weighting: str = "auto",
 ) -> Fit:
     """Make a model from summaries that are at hand."""
     check_agreement(named)
@@ -78,13 +82,16 @@ def combine_files(
     random = get_sketch(first.kind).is_random
     method = method or ("stack" if random else "exact")
     _check_method(method, first.kind, random)
-    regression = _regression(first, target, features, fit_intercept, averaging, alpha)
+    regression = _regression(first, target, features, fit_intercept)
+    regression = replace(regression, averaging=averaging, penalty=float(alpha), weighting=weighting)
     # The options of a fit know what goes together.
     FitOptions(
         method=method, n_partitions=len(named), partition_by="order", remainder="spread", seed=0, averaging=averaging,
         sketch=first.kind if random else "gaussian", sketch_size=None, fit_intercept=True, alpha=alpha,
+        weighting=weighting,
     )  # fmt: skip
-    _check_sizes(named, regression, random)
+    _check_sizes(named, regression, random, method)
+    _check_memory(named, regression, method)
     names = tuple(summary.parts[0].name if len(summary.parts) == 1 else name for name, summary in named)
     try:
         with one_thread_each(), np.errstate(divide="raise", over="raise", invalid="raise"):
@@ -121,8 +128,6 @@ def _regression(
     target: str | Sequence[str] | None,
     features: Sequence[str] | None,
     fit_intercept: bool | None,
-    averaging: str,
-    alpha: float,
 ) -> Regression:
     targets, chosen = choose_columns(summary.columns, summary.about, target, features)
     has_ones = INTERCEPT in summary.columns
@@ -132,17 +137,21 @@ def _regression(
     columns = ((INTERCEPT,) if with_ones else ()) + chosen
     if not columns:
         raise InputError("There is nothing to fit: no features and no intercept.")
-    return Regression(columns, targets, int(with_ones), float(alpha), averaging)
+    return Regression(columns, targets, int(with_ones))
 
 
-def _check_sizes(named: Sequence[Named], regression: Regression, random: bool) -> None:
+def _check_sizes(named: Sequence[Named], regression: Regression, random: bool, method: str) -> None:
     columns, size = len(regression.features), named[0][1].matrix.shape[0]
     if not random or regression.penalty > 0:
+        return
+    if METHODS[method].combines_by == "stack" and size <= columns + 1:
+        _check_stacked_sizes(named, columns, size * len(named))
         return
     if size <= columns + 1:
         raise InputError(
             f"The files hold sketches of {size} rows: {columns} columns to estimate (intercept included) need at least "
-            f"{columns + 2}; choose fewer features (--features), or make larger sketches (--sketch-size)."
+            f"{columns + 2} for a fit of each; use method 'stack', which takes all rows together (--method), choose "
+            "fewer features (--features), or make larger sketches (--sketch-size)."
         )
     for name, summary in named:
         if summary.row_count < columns + 2:
@@ -150,6 +159,30 @@ def _check_sizes(named: Sequence[Named], regression: Regression, random: bool) -
                 f"{name} stands for {summary.row_count} rows: {columns} columns to estimate need at least "
                 f"{columns + 2} rows in every file; leave it out, or choose fewer features (--features)."
             )
+
+
+def _check_stacked_sizes(named: Sequence[Named], columns: int, rows: int) -> None:
+    """Refuse short sketches that do not determine the coefficients together either."""
+    if rows <= columns + 1:
+        raise InputError(
+            f"The sketches of all files have {rows} rows together: {columns} columns to estimate (intercept included) "
+            f"need at least {columns + 2}; choose fewer features (--features), or make larger sketches (--sketch-size)."
+        )
+    behind = sum(summary.row_count for _, summary in named)
+    if behind < columns + 2:
+        raise InputError(
+            f"The files stand for {behind} rows together: {columns} columns to estimate need at least {columns + 2}."
+        )
+
+
+def _check_memory(named: Sequence[Named], regression: Regression, method: str) -> None:
+    """Refuse files whose solution there is no memory for."""
+    first = named[0][1]
+    width = len(regression.features) + len(regression.targets)
+    rows = sum(summary.row_count for _, summary in named)
+    count = 1 if method == "exact" else len(named)
+    size = first.matrix.shape[0] if get_sketch(first.kind).is_random else None
+    check_memory(Sizes(method, width, rows, count, size), ways_out="choose fewer features (--features)")
 
 
 def _circumstances(
@@ -174,6 +207,7 @@ def _circumstances(
             "method": method,
             "fit_intercept": INTERCEPT in regression.features,
             "averaging": regression.averaging,
+            "weighting": regression.weighting,
             "alpha": regression.penalty,
             "sketch": first.kind,
             "files": [describe(name, summary) for name, summary in named],
@@ -220,7 +254,7 @@ def _constant_targets(summaries: Sequence[Summary], regression: Regression) -> l
         rest = np.linalg.norm(values - level * ones)
         level += float(centre[place])
         # Both columns were summed in the same order: what is left of a constant is rounding.
-        if rest <= 1e-13 * np.linalg.norm(ones) * abs(level):
+        if rest <= RANK_TOLERANCE * np.linalg.norm(ones) * abs(level):
             sentences.append(f"Target {target!r} is constant ({level:g} in every row): there is nothing to explain.")
     return sentences
 

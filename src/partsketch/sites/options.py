@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from partsketch.common.counts import refuse_too_many
 from partsketch.common.errors import InputError
 from partsketch.fitting.data_request import DataKeywords
 from partsketch.fitting.options import RESERVED_PARTITIONS, seed_from
@@ -86,6 +87,7 @@ class SketchOptions:
             fault = name_fault(text)
             if fault:
                 raise InputError(f"The {what} {text[:50]!r} {fault}: choose another name.")
+        refuse_too_many(n_partitions=self.n_partitions, sketch_size=size, round_rows=self.round_rows)
         if not isinstance(self.round_rows, int) or self.round_rows < 1:
             raise InputError(f"round_rows is {self.round_rows!r}: give a whole number, at least 1.")
         if self.private:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -54,9 +55,11 @@ def _safe(name: str) -> str:
     return re.sub(r"[^\w.=-]+", "_", name).strip("._")[:100]
 
 
-def save_all(summaries: Sequence[Summary], paths: Sequence[Path]) -> None:
-    """Write every summary to its file; when one cannot be written, none is."""
+def save_all(
+    summaries: Sequence[Summary], paths: Sequence[Path], inputs: Sequence[str | os.PathLike[str]] = ()
+) -> None:
+    """Write every summary to its file, none of which may be an input; when one cannot be written, none is."""
     contents = [summary.to_bytes() for summary in summaries]
     with ExitStack() as stack:
         for path, content in zip(paths, contents, strict=True):
-            stack.enter_context(atomic_path(path)).write_bytes(content)
+            stack.enter_context(atomic_path(path, inputs)).write_bytes(content)

@@ -14,12 +14,15 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.engines.base import Engine
 from partsketch.engines.gather import Gathered, gather, guided
+from partsketch.fitting.memory import Sizes, check_memory, gathering_bytes
 from partsketch.fitting.sketch_size import choose_sketch_size, counted_if_needed
 from partsketch.sites.options import SketchOptions
 from partsketch.sketches.base import GROUPS, SketchSpecification, get_sketch
 from partsketch.sketches.groups import group_segment_rows
 from partsketch.sources.base import Source
-from partsketch.summaries.file_header import name_fault
+from partsketch.sources.encoding import NOTHING_ENCODED
+from partsketch.summaries.file import LARGEST_BODY
+from partsketch.summaries.file_header import MOST_COLUMNS, MOST_SKETCH_ROWS, name_fault
 from partsketch.summaries.partitions import Partitioning, make_partitioning, single_partition
 from partsketch.summaries.provenance import About, site_seed
 from partsketch.summaries.summary import Summary
@@ -56,24 +59,18 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
             options.sketch, _size(source, options), None if options.private else seed, private=options.private
         )
     )
-    segment_rows = 0
-    if options.sketch == "triangular" and options.fit_intercept and partitioning.bounds is None:
-        specification = SketchSpecification(GROUPS)
-        segment_rows = group_segment_rows(len(names) + 1)
     with one_thread_each():
-        request = SummaryRequest(
-            specification,
-            partitioning,
-            options.fit_intercept,
-            row_count=source.row_count,
-            segment_rows=segment_rows,
-        )
+        request = SummaryRequest(specification, partitioning, options.fit_intercept, row_count=source.row_count)
+        _check_sizes(source, request)
+        if options.sketch == "triangular" and options.fit_intercept and partitioning.bounds is None:
+            rows = group_segment_rows(len(names) + 1)
+            request = replace(request, specification=SketchSpecification(GROUPS), segment_rows=rows)
         gathered = gather(source, guided(source, request, engine), engine)
     _check_rows(gathered, partitioning)
     cut = secrets.token_hex(16) if options.private else _cut_name(options, seed, partitioning, names)
     about = About(
         targets=source.target_names,
-        encoding=source.encoding,
+        encoding=source.encoding if source.encoding.levels else NOTHING_ENCODED,
         weighted=source.has_weights,
         private=options.private,
         rounded_to=options.round_rows,
@@ -91,6 +88,22 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
     )
     # Rows are counted before the counts are rounded.
     return Sketched(summaries, tuple(_size_warnings(gathered, partitioning, options)))
+
+
+def _check_sizes(source: Source, request: SummaryRequest) -> None:
+    """Refuse before the work what no file can hold, or what there is no memory for."""
+    width = int(request.fit_intercept) + len(source.feature_names) + len(source.target_names)
+    size = request.specification.size or width
+    numbers = 8 * size * width * (1 if request.specification.size else 2)
+    if width > MOST_COLUMNS or size > MOST_SKETCH_ROWS or numbers > LARGEST_BODY:
+        raise InputError(
+            f"A sketch of {size:,} rows and {width:,} columns does not fit into a file, which has at most "
+            f"{MOST_SKETCH_ROWS:,} rows, {MOST_COLUMNS:,} columns and {LARGEST_BODY:,} bytes: use a smaller "
+            "sketch_size (--sketch-size) or fewer features."
+        )
+    sizes = Sizes("sketch", width, source.row_count, request.partitioning.count, request.specification.size)
+    ways_out = "use a smaller sketch_size (--sketch-size), fewer partitions or fewer features"
+    check_memory(sizes, gathering_bytes(source, request), ways_out)
 
 
 def _size_warnings(gathered: Gathered, partitioning: Partitioning, options: SketchOptions) -> Iterator[str]:

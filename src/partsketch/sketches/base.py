@@ -8,20 +8,18 @@ specification, the stream and the numbered rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.common.linalg.blas import padded_width
 from partsketch.common.memory import fresh
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from partsketch.common.registry import Registry
+from partsketch.common.sketch_law import SketchLaw
+from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, Stream, dense_rows
+from partsketch.sketches.cost import SketchCost
 
 #: Rows of a segment: enough to amortise a merge, few enough to share one partition among threads.
 SEGMENT_ROWS = 65536
@@ -67,7 +65,7 @@ class SketchSpecification:
             raise InputError(f"A {self.kind} summary is exact: it takes neither a size nor a seed.")
         if sketch.default_sparsity is None:
             if self.sparsity is not None:
-                raise InputError(f"sparsity={self.sparsity} goes with sketch='sparse_sign', not with {self.kind!r}.")
+                raise sparsity_refused(self.sparsity, self.kind)
         elif self.sparsity is None:
             assert self.size is not None
             object.__setattr__(self, "sparsity", min(sketch.default_sparsity, self.size))
@@ -78,142 +76,19 @@ class SketchSpecification:
             )
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a sketch: [1, features, targets], the first only with an intercept."""
+class Merging:
+    """How matrices of disjoint sets of rows become one: by adding them, unless a subclass says otherwise."""
 
-    features: int
-    targets: int
-    intercept: bool
+    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Return the matrix of two disjoint sets of rows of the same stream from the matrices of each.
 
-    @property
-    def width(self) -> int:
-        """How many there are."""
-        return int(self.intercept) + self.features + self.targets
-
-
-@dataclass(frozen=True, eq=False)
-class Stream:
-    """The rows that one sketch is made of, and its stream of random numbers.
-
-    Attributes
-    ----------
-    number
-        Number of the stream.
-    first_row
-        Lowest row number that may come.
-    row_count
-        Row numbers that may come, counted from the first; None when only reading tells.
-    guide
-        What the first pass found, for the kinds that make two.
-    """
-
-    number: int = 0
-    first_row: int = 0
-    row_count: int | None = None
-    guide: FloatArray | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class DenseRows:
-    """Rows as they lie in memory: float64, features of a row one after another, weights not yet applied.
-
-    `roots` are the square roots of the weights; empty when every row counts once.
-    """
-
-    row_numbers: IntArray
-    features: FloatArray
-    targets: FloatArray
-    roots: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class SparseRows:
-    """Rows whose features are (values, column indices, starts), as a CSR array holds them."""
-
-    row_numbers: IntArray
-    features: tuple[FloatArray, NDArray[np.integer[Any]], NDArray[np.integer[Any]]]
-    targets: FloatArray
-    roots: FloatArray
-
-
-def dense_rows(matrix: FloatArray, targets: int = 0) -> DenseRows:
-    """Return the rows of a matrix, numbered from zero, its last columns targets."""
-    features = matrix.shape[1] - targets
-    return DenseRows(
-        np.arange(matrix.shape[0], dtype=np.int64),
-        np.ascontiguousarray(matrix[:, :features], dtype=np.float64),
-        np.ascontiguousarray(matrix[:, features:], dtype=np.float64),
-        np.empty(0),
-    )
-
-
-def sum_of(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the sketch of two disjoint sets of rows, S = [S₁ S₂], where each row acts by itself."""
-    return np.add(first, second, out=fresh(first.shape))
-
-
-class Accumulator(ABC):
-    """Takes the rows of one stream in order and gives a small matrix Z.
-
-    Attributes
-    ----------
-    takes_rows
-        Whether `add_rows` may be used in place of `add`. The bits are the same however the rows are cut.
-    takes_weights
-        Whether `add_weighted` is used in place of `add`.
-    centre
-        What the accumulator itself took off each column; None when nothing.
-    """
-
-    takes_rows: bool = False
-    takes_weights: bool = False
-    centre: FloatArray | None = None
-
-    @abstractmethod
-    def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
-        """Take one tile, held as its columns (columns × rows), weights applied.
-
-        Returns False when the tile has values that are not finite; nothing may be added after that.
+        The sum is right for sketches in which each row acts by itself: S = [S₁ S₂].
         """
+        return np.add(first, second, out=fresh(first.shape))
 
-    def expect_few_rows(self) -> None:  # noqa: B027 (most kinds do the same with few rows as with many)
-        """Be told before the first tile that no other will come, and that it is small."""
-
-    def add_weighted(self, tile: FloatArray, roots: FloatArray) -> bool:
-        """Take one tile, weights not yet applied; `roots` are their square roots, empty when every row counts once."""
-        raise NotImplementedError
-
-    def add_columns(self, addresses: IntArray, steps: IntArray, tiles: int, tile_rows: int) -> int:
-        """Take tiles whose columns of doubles lie at these addresses, and in each next tile `steps` bytes further on.
-
-        Columns are padded like those of a tile. Returns how many tiles were taken; the next must be given as a tile.
-        Saves a copy where rows arrive by column.
-        """
-        return 0
-
-    def add_dense_tiles(self, rows: DenseRows, tile_rows: int) -> int:
-        """Take tiles of rows as they are.
-
-        Returns how many were taken; the next must be given as a tile. Saves a copy where rows arrive by row.
-        """
-        return 0
-
-    def add_rows(self, rows: DenseRows | SparseRows) -> None:
-        """Take rows as they are, of any number; `is_finite` tells of all of them later."""
-        raise NotImplementedError
-
-    def is_finite(self) -> bool:
-        """Tell whether all that was added is finite."""
-        return True
-
-    @abstractmethod
-    def finish(self) -> FloatArray:
-        """Return the matrix of what has been added."""
-
-    def restart(self) -> bool:
-        """Forget what was added, the matrix being the caller's; returns False where a new accumulator must be made."""
-        return False
+    def moved(self, matrix: FloatArray, shift: FloatArray) -> FloatArray:
+        """Return the matrix of columns to which `shift` times the first one, a column of ones, was added."""
+        return np.asarray(matrix + matrix[:, :1] * shift)
 
 
 def usual_size(columns: int, per_column: int = 4) -> int:
@@ -221,19 +96,27 @@ def usual_size(columns: int, per_column: int = 4) -> int:
     return max(per_column * columns, columns + 16)
 
 
-class Sketch(ABC):
-    """A kind of compression.
+class Sketch(Merging, ABC):
+    """A kind of compression: what it does to rows, and everything that others must know of it.
 
     Attributes
     ----------
     kind
-        The name users give.
+        The name users give; random numbers of its own are those of this name.
+    law
+        What is known of its error; None when nothing is: then fits have no certificate, and say so.
+    cost
+        What it costs, for the planner.
+    keeps_rows
+        Whether rows of the data themselves are in the sketch.
     is_random
         Whether it has a size and a seed; False for the exact factor.
     can_be_private
         Whether it can take its random numbers from the operating system.
     needs_row_count
         Whether the number of rows of a stream must be known before the first one comes.
+    shares_pass
+        Whether one pass serves any number of sketches of the same rows, whose random numbers come after it.
     is_summable
         Whether sketches of consecutive rows, made apart from one another, sum to the sketch of all.
     default_sparsity
@@ -253,7 +136,10 @@ class Sketch(ABC):
     """
 
     kind: str
-    is_random: bool
+    is_random: bool = True
+    law: SketchLaw | None = None
+    cost: SketchCost = SketchCost()
+    keeps_rows: bool = False
     row_tiles_from: int = 32
     wants_rows: bool = False
     centres_itself: bool = False
@@ -261,6 +147,7 @@ class Sketch(ABC):
     can_be_private: bool = False
     needs_row_count: bool = False
     is_summable: bool = True
+    shares_pass: bool = False
     default_sparsity: int | None = None
     by_group: bool = False
     summary_kind: str = ""
@@ -269,23 +156,20 @@ class Sketch(ABC):
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty accumulator for the rows of one stream."""
 
-    def prepare(self) -> None:  # noqa: B027 (most kinds have nothing to prepare)
-        """Load compiled code now, so that a clock started afterwards measures the work alone."""
-
-    @abstractmethod
-    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Return the matrix of two disjoint sets of rows of the same stream from the matrices of each."""
-
-    def moved(self, matrix: FloatArray, shift: FloatArray) -> FloatArray:
-        """Return the matrix of columns to which `shift` times the first one, a column of ones, was added."""
-        return np.asarray(matrix + matrix[:, :1] * shift)
+    def prepare(self) -> None:
+        """Load compiled code now, so that a clock started afterwards measures the work alone: take a row and a tile."""
+        accumulator = self.accumulator(SketchSpecification(self.kind, 2, 0), Stream(row_count=2), Columns(1, 1, True))
+        if accumulator.takes_rows:
+            accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
+        accumulator.add(np.zeros((padded_width(3), 1)), np.ones(1, dtype=np.int64))
+        accumulator.finish()
 
     def conclude(self, specification: SketchSpecification, matrix: FloatArray, row_count: int) -> FloatArray:
         """Return the sketch from the merged matrix of all `row_count` rows of a stream."""
         return matrix
 
     def concluded_rows(
-        self, specification: SketchSpecification, matrix: FloatArray, row_count: int
+        self, specification: SketchSpecification, matrix: FloatArray, row_count: int, stream: int = 0
     ) -> tuple[FloatArray, FloatArray | None]:
         """Return the sketch, and what its doubles leave out of it where that counts."""
         return self.conclude(specification, matrix, row_count), None
@@ -314,44 +198,67 @@ class Sketch(ABC):
         """Return what the first pass found, from the feature columns of its sketch of `row_count` rows."""
         raise NotImplementedError
 
+    def chances(self, size: int, row_count: int, ones: FloatArray | None) -> FloatArray:
+        """Return the chance of each sampled row to be in the sample, for kinds that keep rows.
 
-def get_sketch(kind: str) -> Sketch:
-    """Return the sketch of this name."""
-    if kind == GROUPS:
-        return _grouped()
-    sketches = {sketch.kind: sketch for sketch in all_sketches()}
-    if kind not in sketches:
-        known = ", ".join(repr(name) for name in sketches)
-        raise InputError(f"sketch is {kind!r}: choose one of {known}.")
-    return sketches[kind]
+        `ones` is what became of a column of ones; None without one, or when rows have weights.
+        """
+        raise NotImplementedError
 
 
 #: The exact sketch of many groups side by side; it is not for users, who ask for partitions.
 GROUPS = "triangular_groups"
 
-
-@cache
-def _grouped() -> Sketch:
-    from partsketch.sketches.groups import GroupedTriangularSketch
-
-    return GroupedTriangularSketch()
-
-
-#: Where every kind of sketch is defined. A new one is a file of its own and a line here.
-SKETCHES = (
-    "partsketch.sketches.gaussian:GaussianSketch",
-    "partsketch.sketches.srht:HadamardSketch",
-    "partsketch.sketches.sparse_sign:SparseSignSketch",
-    "partsketch.sketches.count_sketch:CountSketch",
-    "partsketch.sketches.row_sample:RowSample",
-    "partsketch.sketches.leverage_sample:LeverageSample",
-    "partsketch.sketches.triangular:TriangularSketch",
+#: Where our own kinds of sketch are; other packages add theirs by an entry point of the group "partsketch.sketches".
+SKETCHES: Registry[Sketch] = Registry(
+    "sketch",
+    {
+        "gaussian": "partsketch.sketches.gaussian:GaussianSketch",
+        "orthogonal": "partsketch.sketches.orthogonal:OrthogonalSketch",
+        "srht": "partsketch.sketches.srht:HadamardSketch",
+        "sparse_sign": "partsketch.sketches.sparse_sign:SparseSignSketch",
+        "count_sketch": "partsketch.sketches.count_sketch:CountSketch",
+        "row_sample": "partsketch.sketches.row_sample:RowSample",
+        "leverage_sample": "partsketch.sketches.leverage_sample:LeverageSample",
+        "triangular": "partsketch.sketches.triangular:TriangularSketch",
+    },
+    named_by="kind",
 )
 
 
 # Asked for every segment of every partition.
 @cache
-def all_sketches() -> Sequence[Sketch]:
-    """Return every kind of sketch."""
-    places = [place.split(":") for place in SKETCHES]
-    return tuple(getattr(import_module(module), name)() for module, name in places)
+def get_sketch(kind: str, exact: bool = True) -> Sketch:
+    """Return the sketch of this name; `exact` says whether the exact summary will do."""
+    if kind == GROUPS:
+        from partsketch.sketches.groups import GroupedTriangularSketch
+
+        return GroupedTriangularSketch()
+    found = SKETCHES.get(kind, Sketch)  # type: ignore[type-abstract]
+    if found is None or not (exact or found.is_random):
+        raise InputError(f"sketch is {kind!r}: choose one of {', '.join(map(repr, sketch_kinds(exact)))}.")
+    return found()
+
+
+def is_kind(kind: str) -> bool:
+    """Tell whether there is a sketch of this name here."""
+    return SKETCHES.get(kind, Sketch) is not None  # type: ignore[type-abstract]
+
+
+def sketch_kinds(exact: bool = False) -> list[str]:
+    """Return the names of all random kinds, and of the exact summary if asked."""
+    return [kind for kind in SKETCHES.names if exact or get_sketch(kind).is_random]
+
+
+def law_of_kind(kind: str) -> SketchLaw:
+    """Return what is known of the error of a kind of sketch; refuse where nothing is."""
+    law = get_sketch(kind).law
+    if law is None:
+        raise InputError(f"nothing is known of the error that {kind!r} sketches make")
+    return law
+
+
+def sparsity_refused(sparsity: object, kind: str) -> InputError:
+    """Return the error for a kind of sketch whose sparsity is not a choice."""
+    open_kinds = " or ".join(repr(name) for name in sketch_kinds() if get_sketch(name).default_sparsity is not None)
+    return InputError(f"sparsity={sparsity} goes with sketch={open_kinds}, not with {kind!r}.")

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from partsketch.sketches.base import (
-    SEGMENT_ROWS,
-    Accumulator,
-    Columns,
-    FloatArray,
-    Sketch,
-    SketchSpecification,
-    Stream,
-    dense_rows,
-    sum_of,
-    usual_size,
-)
+from partsketch.common.sketch_law import LIKE_GAUSSIAN
+from partsketch.sketches.accumulator import Accumulator, Columns, Stream
+from partsketch.sketches.base import SEGMENT_ROWS, Sketch, SketchSpecification, usual_size
+from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.sparse_sign import ScatterAccumulator
 
 #: Sketch rows per column beyond which a larger default would cost more memory than it is worth.
@@ -26,23 +16,14 @@ class CountSketch(Sketch):
     """S with one entry ±1 in every column; the cheapest of all, and the one that needs most rows for a guarantee."""
 
     kind = "count_sketch"
-    is_random = True
+    law = LIKE_GAUSSIAN
+    cost = SketchCost(lambda m, q, p: 2 * q)
     # Rows take so little time that what is done once for a segment counts.
     segment_rows = 2 * SEGMENT_ROWS
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty m×q accumulator."""
         return ScatterAccumulator(specification, 1, stream, columns)
-
-    def prepare(self) -> None:
-        """Load the compiled code."""
-        accumulator = self.accumulator(SketchSpecification(self.kind, 2, 0), Stream(), Columns(1, 1, True))
-        accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
-        accumulator.add(np.zeros((3, 1)), np.zeros(1, dtype=np.int64))
-
-    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Add: S = [S₁ S₂] acts on disjoint rows."""
-        return sum_of(first, second)
 
     def default_size(self, columns: int) -> tuple[int, str]:
         """Return the size of the known bound, d(d + 1), where that is not too many."""

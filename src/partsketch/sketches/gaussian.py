@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from partsketch.common.linalg.blas import padded_width
-from partsketch.sketches.base import (
+from partsketch.common.sketch_law import GAUSSIAN
+from partsketch.sketches.accumulator import (
     Accumulator,
     Columns,
     DenseRows,
     FloatArray,
     IntArray,
-    Sketch,
-    SketchSpecification,
     SparseRows,
     Stream,
-    dense_rows,
-    sum_of,
 )
+from partsketch.sketches.base import Sketch, SketchSpecification
+from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.kernels.products import (
     add_dense_rows,
     add_product,
@@ -36,11 +33,6 @@ from partsketch.sketches.system_random import fill_system_normals
 _PRODUCT_NUMBERS = 900_000
 _MOST_STRIP_ROWS = 64
 _MOST_PRODUCT_ROWS = 256
-
-
-@cache
-def _key(seed: int) -> tuple[np.uint64, np.uint64]:
-    return derive_key(seed, "gaussian")
 
 
 class GaussianAccumulator(Accumulator):
@@ -62,7 +54,7 @@ class GaussianAccumulator(Accumulator):
         if specification.seed is not None:
             self._work = (
                 product_address(),
-                *_key(specification.seed),
+                *derive_key(specification.seed, specification.kind),
                 np.uint64(stream),
                 self._scale,
                 self._size,
@@ -147,7 +139,8 @@ class GaussianSketch(Sketch):
     """Dense Gaussian projection; the number at (sketch row, data row) depends on seed, stream and the two numbers."""
 
     kind = "gaussian"
-    is_random = True
+    law = GAUSSIAN
+    cost = SketchCost(lambda m, q, p: 2 * m * q + m, is_dense=True, buffer_numbers=2**14)
     can_be_private = True
     # Products of few rows have other bits for another layout, so there is one.
     wants_rows = True
@@ -155,13 +148,3 @@ class GaussianSketch(Sketch):
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty m×q accumulator."""
         return GaussianAccumulator(specification, stream.number, columns)
-
-    def prepare(self) -> None:
-        """Load the generator."""
-        accumulator = GaussianAccumulator(SketchSpecification(self.kind, 2, 0), 0, Columns(1, 1, True))
-        accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
-        accumulator.finish()
-
-    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Add: S = [S₁ S₂] acts on disjoint rows."""
-        return sum_of(first, second)

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from partsketch.common.linalg.blas import triangular_inverse
-from partsketch.sketches.base import (
-    FloatArray,
-)
+from partsketch.sketches.accumulator import FloatArray
 
 #: Largest variance inflation factor (times growth of a column) of a feature at which the plain Gram matrix is trusted.
 SAFE_INFLATION = 1e4

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.column_kernels import GROUP
 from partsketch.common.linalg.double_double import DoubleDouble
-from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, SketchSpecification, Stream
+from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, IntArray, Stream
+from partsketch.sketches.base import SketchSpecification
 from partsketch.sketches.gram import Products, inflation, power_of_two
 from partsketch.sketches.kernels.group_sums import add_groups, doubtful_groups, sum_groups
 from partsketch.sketches.triangular import TriangularSketch

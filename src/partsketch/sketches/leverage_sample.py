@@ -13,9 +13,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from partsketch.sketches.base import Accumulator, Columns, FloatArray, IntArray, SketchSpecification, Stream, usual_size
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.solve import RANK_TOLERANCE
+from partsketch.common.sketch_law import LEVERAGE_SAMPLE
+from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, IntArray, Stream
+from partsketch.sketches.base import SketchSpecification, usual_size
+from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.random import derive_key, fill_normals, random_words
-from partsketch.sketches.row_sample import ORDER_COLUMNS, SampleAccumulator, SampleSketch, sampling_key
+from partsketch.sketches.row_sample import ORDER_COLUMNS, SampleAccumulator, SampleSketch
 
 #: Share of the probability that does not depend on leverage.
 _EVEN_SHARE = 0.1
@@ -32,7 +37,7 @@ class LeverageAccumulator(SampleAccumulator):
         assert specification.seed is not None
         assert stream.guide is not None
         super().__init__(specification.size + 1, columns)
-        self._key, self._stream = sampling_key(specification.seed, specification.kind), stream.number
+        self._key, self._stream = derive_key(specification.seed, specification.kind), stream.number
         self._projection, self._floor = np.ascontiguousarray(stream.guide[:-1]), float(stream.guide[-1, 0])
 
     def order(self, tile: FloatArray, row_numbers: IntArray) -> FloatArray:
@@ -47,6 +52,8 @@ class LeverageSample(SampleSketch):
     """m rows drawn by leverage, weighted so that every sum is unbiased."""
 
     kind = "leverage_sample"
+    law = LEVERAGE_SAMPLE
+    cost = SketchCost(lambda m, q, p: q * (q + 1) + 2 * q * q, passes=2, by_tile=True)
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an accumulator that keeps m + 1 rows."""
@@ -68,7 +75,7 @@ class LeverageSample(SampleSketch):
         assert specification.seed is not None
         _, singular, rotation = np.linalg.svd(features, full_matrices=False)
         # Directions that are zero up to rounding have no leverage.
-        rank = int(np.sum(singular > singular[0] * max(features.shape) * np.finfo(np.float64).eps)) if row_count else 0
+        rank = int(np.sum(singular > singular[0] * RANK_TOLERANCE)) if row_count else 0
         projection = rotation[:rank].T / singular[:rank]
         if rank > _DIRECTIONS:
             normals = np.empty((_DIRECTIONS, rank))
@@ -78,3 +85,14 @@ class LeverageSample(SampleSketch):
         projection = projection * np.sqrt((1.0 - _EVEN_SHARE) / max(rank, 1))
         last = np.full((1, projection.shape[1]), _EVEN_SHARE / max(row_count, 1))
         return np.concatenate([projection, last]) if rank else np.array([[0.0]] * features.shape[1] + [[1.0]])
+
+    def chances(self, size: int, row_count: int, ones: FloatArray | None) -> FloatArray:
+        """Return the chances by the column of ones: a sampled row is divided by the root of its chance."""
+        if size >= row_count:
+            return np.ones(size)
+        if ones is None:
+            raise InputError(
+                "a leverage_sample shows the chances of its rows by a column of ones and equal weights only: fit an "
+                "intercept, without weights, or use sketch='gaussian' or 'srht'."
+            )
+        return np.asarray(np.minimum(1.0, 1.0 / ones**2))

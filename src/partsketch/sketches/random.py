@@ -17,6 +17,7 @@ Philox: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2
 from __future__ import annotations
 
 import zlib
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ PURPOSES = {
     "leverage_sample": 5,
     "leverage_directions": 6,
     "srht": 7,
+    "orthogonal": 8,
 }
 
 COLUMNS_PER_COUNTER = 4
@@ -193,6 +195,8 @@ def _purpose_number(purpose: str) -> int:
     return 2**31 | zlib.crc32(purpose.encode())
 
 
+# Asked for every segment.
+@lru_cache(maxsize=256)
 def derive_key(seed: int, purpose: str) -> tuple[np.uint64, np.uint64]:
     """Return the two key words for a seed (0 ≤ seed < 2⁶⁴) and a purpose.
 

@@ -8,21 +8,14 @@ unbiased sketch: `E[SᵀS] = I`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import cache
 
 import numpy as np
 
 from partsketch.common.errors import InputError
-from partsketch.sketches.base import (
-    Accumulator,
-    Columns,
-    FloatArray,
-    IntArray,
-    Sketch,
-    SketchSpecification,
-    Stream,
-    usual_size,
-)
+from partsketch.common.sketch_law import EVEN_SAMPLE
+from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, IntArray, Stream
+from partsketch.sketches.base import Sketch, SketchSpecification, usual_size
+from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.random import derive_key, random_words
 
 #: Sketch rows per column: how unevenly leverage is spread is not known before the rows are.
@@ -30,12 +23,6 @@ ROWS_PER_COLUMN = 10
 
 #: Columns before those of the data: what rows are kept by, and what the sample needs to know of each.
 ORDER_COLUMNS = 2
-
-
-@cache
-def sampling_key(seed: int, purpose: str) -> tuple[np.uint64, np.uint64]:
-    """Return the key of the words that decide which rows are kept."""
-    return derive_key(seed, purpose)
 
 
 def smallest_rows(rows: FloatArray, count: int) -> FloatArray:
@@ -82,7 +69,7 @@ class UniformAccumulator(SampleAccumulator):
         assert specification.size is not None
         assert specification.seed is not None
         super().__init__(specification.size, columns)
-        self._key, self._stream = sampling_key(specification.seed, specification.kind), stream.number
+        self._key, self._stream = derive_key(specification.seed, specification.kind), stream.number
 
     def order(self, tile: FloatArray, row_numbers: IntArray) -> FloatArray:
         """Return upper and lower half of each row's word."""
@@ -95,12 +82,15 @@ class UniformAccumulator(SampleAccumulator):
 class SampleSketch(Sketch):
     """What the two ways of sampling share."""
 
-    is_random = True
+    keeps_rows = True
     is_summable = False
 
     @abstractmethod
     def scaled(self, specification: SketchSpecification, kept: FloatArray, row_count: int) -> FloatArray:
         """Return the sampled rows times the square roots of their weights."""
+
+    def prepare(self) -> None:
+        """Do nothing: samples have no compiled code of their own."""
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Keep the smallest of both."""
@@ -137,6 +127,8 @@ class RowSample(SampleSketch):
     """m rows, every set of m equally likely, times √(n/m)."""
 
     kind = "row_sample"
+    law = EVEN_SAMPLE
+    cost = SketchCost(lambda m, q, p: 0.0, by_tile=True)
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an accumulator that keeps m rows."""
@@ -145,3 +137,7 @@ class RowSample(SampleSketch):
     def scaled(self, specification: SketchSpecification, kept: FloatArray, row_count: int) -> FloatArray:
         """Multiply by √(n/m)."""
         return np.asarray(np.ascontiguousarray(kept[:, ORDER_COLUMNS:]) * np.sqrt(row_count / kept.shape[0]))
+
+    def chances(self, size: int, row_count: int, ones: FloatArray | None) -> FloatArray:
+        """Return m/n for all."""
+        return np.full(size, min(1.0, size / row_count))

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from partsketch.common.linalg.lanes import LANES
 from partsketch.common.memory import fresh
-from partsketch.sketches.base import (
+from partsketch.common.sketch_law import LIKE_GAUSSIAN
+from partsketch.sketches.accumulator import (
     Accumulator,
     Columns,
     DenseRows,
     FloatArray,
     IntArray,
-    Sketch,
-    SketchSpecification,
     SparseRows,
     Stream,
-    dense_rows,
-    sum_of,
 )
+from partsketch.sketches.base import Sketch, SketchSpecification
+from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.kernels.scatter import (
     scatter_dense,
     scatter_dense_once,
@@ -33,15 +30,10 @@ from partsketch.sketches.random import derive_key
 DEFAULT_SPARSITY = 8
 
 
-@cache
-def _key(seed: int, purpose: str) -> tuple[np.uint64, np.uint64]:
-    return derive_key(seed, purpose)
-
-
 def random_numbers(specification: SketchSpecification, stream: int) -> tuple[np.uint64, np.uint64, np.uint64]:
     """Return key and stream of the random numbers of a sketch."""
     assert specification.seed is not None
-    return (*_key(specification.seed, specification.kind), np.uint64(stream))
+    return (*derive_key(specification.seed, specification.kind), np.uint64(stream))
 
 
 class ScatterAccumulator(Accumulator):
@@ -116,21 +108,11 @@ class SparseSignSketch(Sketch):
     """S with s entries ±1/√s in every column, at distinct rows; all a function of seed, stream and row number."""
 
     kind = "sparse_sign"
-    is_random = True
+    law = LIKE_GAUSSIAN
+    cost = SketchCost(lambda m, q, p: 2 * DEFAULT_SPARSITY * q)
     default_sparsity = DEFAULT_SPARSITY
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty m×q accumulator."""
         assert specification.sparsity is not None
         return ScatterAccumulator(specification, specification.sparsity, stream, columns)
-
-    def prepare(self) -> None:
-        """Load the compiled code."""
-        specification = SketchSpecification(self.kind, 2, 0)
-        accumulator = self.accumulator(specification, Stream(), Columns(1, 1, True))
-        accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
-        accumulator.add(np.zeros((3, 1)), np.zeros(1, dtype=np.int64))
-
-    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Add: S = [S₁ S₂] acts on disjoint rows."""
-        return sum_of(first, second)

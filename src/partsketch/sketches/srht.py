@@ -7,6 +7,7 @@ number of positions; rows that are padded, dropped, or of other partitions are z
 
 from __future__ import annotations
 
+import math
 from functools import cache, lru_cache
 
 import numpy as np
@@ -14,19 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.lanes import LANES
-from partsketch.sketches.base import (
+from partsketch.common.sketch_law import HADAMARD
+from partsketch.sketches.accumulator import (
     Accumulator,
     Columns,
     DenseRows,
     FloatArray,
     IntArray,
-    Sketch,
-    SketchSpecification,
     SparseRows,
     Stream,
     dense_rows,
-    sum_of,
 )
+from partsketch.sketches.base import Sketch, SketchSpecification
+from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.kernels.hadamard import add_dense, add_sparse, add_tile, fill_signs, flush_block
 from partsketch.sketches.random import derive_key, random_words
 from partsketch.sketches.sparse_sign import aligned_zeros, in_public_order
@@ -148,25 +149,14 @@ class HadamardSketch(Sketch):
     """Random signs, Hadamard transform, m rows sampled without replacement."""
 
     kind = "srht"
-    is_random = True
+    law = HADAMARD
+    cost = SketchCost(lambda m, q, p: q * math.log2(max(2, p)))
     needs_row_count = True
     is_summable = False
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty m×q accumulator."""
         return HadamardAccumulator(specification, stream, columns)
-
-    def prepare(self) -> None:
-        """Load the compiled code."""
-        specification = SketchSpecification(self.kind, 2, 0)
-        accumulator = self.accumulator(specification, Stream(row_count=2), Columns(1, 1, True))
-        accumulator.add_rows(dense_rows(np.zeros((1, 2)), 1))
-        accumulator.add(np.zeros((3, 1)), np.ones(1, dtype=np.int64))
-        accumulator.finish()
-
-    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Add: S = [S₁ S₂] acts on disjoint rows."""
-        return sum_of(first, second)
 
     def largest_size(self, row_count: int) -> int | None:
         """Return P: no more rows of the transform exist."""

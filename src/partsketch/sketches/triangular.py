@@ -23,18 +23,10 @@ import numpy as np
 
 from partsketch.common.linalg.blas import WIDEST_KERNEL, gram, padded_width
 from partsketch.common.linalg.column_kernels import STRIP_ROWS, column_addresses, values_at
-from partsketch.sketches.base import (
-    Accumulator,
-    Columns,
-    DenseRows,
-    FloatArray,
-    IntArray,
-    Sketch,
-    SketchSpecification,
-    Stream,
-    dense_rows,
-)
+from partsketch.sketches.accumulator import Accumulator, Columns, DenseRows, FloatArray, IntArray, Stream, dense_rows
+from partsketch.sketches.base import Sketch, SketchSpecification
 from partsketch.sketches.centre import middle
+from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.gram import Products, inflation, power_of_two
 from partsketch.sketches.kernels.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
 
@@ -260,6 +252,7 @@ class TriangularSketch(Sketch):
 
     kind = "triangular"
     is_random = False
+    cost = SketchCost(lambda m, q, p: q * (q + 1))
     # The kernel for few columns wants columns.
     row_tiles_from = WIDEST_KERNEL + 1
     # It takes off values only where they matter, and knows them itself.
@@ -291,7 +284,7 @@ class TriangularSketch(Sketch):
         return Products.read(matrix).factor(matrix.shape[1])[0]
 
     def concluded_rows(
-        self, specification: SketchSpecification, matrix: FloatArray, row_count: int
+        self, specification: SketchSpecification, matrix: FloatArray, row_count: int, stream: int = 0
     ) -> tuple[FloatArray, FloatArray | None]:
         """Factor the sums of products, with all digits."""
         return Products.read(matrix).factor(matrix.shape[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from partsketch.sources.encoding import Encoding
 from partsketch.sources.faults import Missing
 from partsketch.sources.files.paths import DataFiles, find_files
 from partsketch.sources.memory.sparse import is_sparse_array
+from partsketch.sources.opener import Opener, openers
 from partsketch.sources.roles import columns_to_encode, select
 from partsketch.sources.scan import scan
 from partsketch.sources.storage import Rows
@@ -46,7 +48,8 @@ def open_source(
         A two-dimensional NumPy array (columns "x0", "x1", ...; a structured one has its own names), a SciPy CSR or CSC
         matrix or array, anything with the Arrow C stream interface (pandas, polars, pyarrow, DuckDB), or a path,
         directory, glob or URI, or a list of these, of `.npy`, Parquet, CSV or Feather files; or a collection of a
-        cluster (a Dask array or data frame, a Ray dataset, a Spark data frame), which stays there.
+        cluster (a Dask array or data frame, a Ray dataset, a Spark data frame), which stays there; or files and
+        objects that an installed package opens.
     target
         Name of the target column, or names of several; an array's columns may be given by position. None for
         prediction.
@@ -120,6 +123,9 @@ def open_rows(data: Any) -> Rows:
         from partsketch.sources.memory.tables import table_rows
 
         return table_rows(data)
+    for opener in openers():
+        if opener.recognises(data):
+            return object_rows(opener, data)
     raise InputError(
         f"Data of type {type(data).__name__} cannot be opened: pass an array, a data frame, an Arrow table or paths."
     )
@@ -137,6 +143,19 @@ def are_paths(data: Any) -> bool:
     return all(isinstance(entry, str | os.PathLike) for entry in entries)
 
 
+def object_rows(opener: Opener, data: Any) -> Rows:
+    """Return the rows of an object that the opener of another package makes of it."""
+    import pyarrow as pa
+
+    opened = opener.open_object(data)
+    if not isinstance(opened, pa.RecordBatchReader):
+        return open_rows(opened)
+    from partsketch.sources.memory.tables import Reopened, StreamRows
+
+    again = partial(opener.open_object, data)
+    return StreamRows(Reopened(again, f"stream of {opener.name} data"), opened.schema)
+
+
 def _open_files(data_files: DataFiles) -> Rows:
     if data_files.format == "Parquet":
         from partsketch.sources.files.parquet import parquet_rows
@@ -150,6 +169,10 @@ def _open_files(data_files: DataFiles) -> Rows:
         from partsketch.sources.files.feather import feather_rows
 
         return feather_rows(data_files)
+    if data_files.format != "NumPy":
+        from partsketch.sources.files.file_rows import opened_file_rows
+
+        return opened_file_rows(data_files)
     from partsketch.sources.memory.matrices import NpyPart, matrix_rows
 
     if not data_files.is_local:

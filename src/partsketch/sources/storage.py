@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
@@ -61,11 +61,38 @@ class RawBlock:
 
 
 class StorageCapabilities(Protocol):
-    """What a storage may be able to do: kinds of storage are subclasses, and inherit that they cannot."""
+    """What kinds of storage may say of themselves: subclasses say what differs from counted rows in memory.
+
+    Attributes of the same name mean what they mean in `Source`.
+    """
+
+    @property
+    def replayable(self) -> bool:
+        return True
+
+    @property
+    def random_access(self) -> bool:
+        return True
+
+    @property
+    def boundaries(self) -> tuple[int, ...]:
+        return ()
+
+    @property
+    def files(self) -> tuple[FilePart, ...]:
+        return ()
 
     @property
     def opened_files(self) -> DataFiles | None:
         return None
+
+    def counted(self) -> Self:
+        """Return the same rows with their number known."""
+        return self
+
+    def explain_text(self, name: str) -> str:
+        """Say, if it is known, which value keeps a column from being numeric; empty where types are declared."""
+        return ""
 
     def sliced(self, start: int, stop: int | None) -> Rows | None:
         """Return rows start to stop, numbered from zero, where they are held in memory; None where they are not."""
@@ -73,25 +100,13 @@ class StorageCapabilities(Protocol):
 
 
 class Rows(StorageCapabilities, Protocol):
-    """Storage of rows. Attributes of the same name mean what they mean in `Source`."""
+    """Storage of rows."""
 
     @property
     def columns(self) -> tuple[Column, ...]: ...
 
     @property
     def row_count(self) -> int | None: ...
-
-    @property
-    def replayable(self) -> bool: ...
-
-    @property
-    def random_access(self) -> bool: ...
-
-    @property
-    def boundaries(self) -> tuple[int, ...]: ...
-
-    @property
-    def files(self) -> tuple[FilePart, ...]: ...
 
     @property
     def description(self) -> str: ...
@@ -102,14 +117,6 @@ class Rows(StorageCapabilities, Protocol):
 
     def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Yield rows start to stop in order, at most block_rows at a time, never across two files."""
-        ...
-
-    def counted(self) -> Rows:
-        """Return the same rows with their number known."""
-        ...
-
-    def explain_text(self, name: str) -> str:
-        """Say, if it is known, which value keeps a column from being numeric; empty otherwise."""
         ...
 
 

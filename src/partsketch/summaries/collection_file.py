@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import stat
 import struct
 from collections.abc import Sequence
 from io import BytesIO
@@ -16,9 +14,11 @@ from pathlib import Path
 
 from partsketch.common.errors import InputError
 from partsketch.common.files import write_atomically
+from partsketch.common.reading import ordinary_file
 from partsketch.summaries.file import MAGIC, read
 from partsketch.summaries.file import to_bytes as summary_bytes
-from partsketch.summaries.file_header import HeaderError, parse
+from partsketch.summaries.file_header import parse
+from partsketch.summaries.file_rules import HeaderError
 from partsketch.summaries.summary import Summary
 
 COLLECTION_VERSION = 3
@@ -51,26 +51,14 @@ def save(summaries: Sequence[Summary], path: Path) -> None:
 
 def load(path: Path) -> tuple[Summary, ...]:
     """Read all summaries of a file: of one that holds many, or the one of a sketch file."""
-    try:
-        # Opening a named pipe must not wait for somebody to write to it.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise InputError(f"Cannot read {path}: it is not an ordinary file.")
-            prefix = file.read(_PREFIX.size)
-            if not _is_collection(prefix):
-                file.seek(0)
-                return (read(file, status.st_size, str(path)),)
-            if status.st_size > LARGEST_FILE:
-                raise InputError(f"{path} has {status.st_size} bytes: files of summaries have at most {LARGEST_FILE}.")
-            return from_bytes(prefix + file.read(), str(path))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"Cannot read {str(path)!r}: {error}.") from error
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+    with ordinary_file(path) as (file, size):
+        prefix = file.read(_PREFIX.size)
+        if not _is_collection(prefix):
+            file.seek(0)
+            return (read(file, size, str(path)),)
+        if size > LARGEST_FILE:
+            raise InputError(f"{path} has {size} bytes: files of summaries have at most {LARGEST_FILE}.")
+        return from_bytes(prefix + file.read(size - len(prefix) + 1), str(path))
 
 
 def _is_collection(prefix: bytes) -> bool:

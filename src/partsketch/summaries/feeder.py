@@ -7,7 +7,8 @@ import numpy as np
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import padded_width, tile_rows_for
 from partsketch.common.linalg.column_kernels import column_addresses
-from partsketch.sketches.base import Accumulator, Columns, DenseRows, FloatArray, IntArray, get_sketch
+from partsketch.sketches.accumulator import Accumulator, Columns, DenseRows, FloatArray, IntArray
+from partsketch.sketches.base import get_sketch
 from partsketch.sketches.centre import middle_if_narrow, rows_to_look_at
 from partsketch.sources.base import Block, Source
 from partsketch.sources.blocks import ColumnBlock
@@ -69,7 +70,7 @@ class RowFeeder:
                 self._sketch.accumulator(
                     self._request.specification, self._request.stream(partition, number), self._columns
                 )
-                for number in range(self._request.sketches_per_partition)
+                for number in range(self._request.accumulators_per_partition)
             ]
             # Only rows that can be read again are not looked at one tile at a time: the message names the culprit.
             self._takes_rows = self._replayable and all(accumulator.takes_rows for accumulator in self._accumulators)

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import stat
 import struct
-from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.summaries.file_header import HeaderError, check, contents, header_of, parse
+from partsketch.common.reading import ordinary_file
+from partsketch.summaries.file_header import check, contents, header_of, parse
+from partsketch.summaries.file_rules import HeaderError, check_numbers
 from partsketch.summaries.summary import Summary
-
-FloatArray = NDArray[np.float64]
 
 MAGIC = b"PSKETCH\n"
 #: Version 2 has a centre in its header, and a second matrix behind the first: what its doubles leave out of it.
@@ -32,7 +28,6 @@ LARGEST_BODY = 2**31
 
 _PREFIX = struct.Struct("<8sII")
 _DIGEST_BYTES = 32
-_ROUNDING = 2.0**-52
 _READ_BYTES = 2**20
 
 
@@ -41,11 +36,12 @@ def to_bytes(summary: Summary) -> bytes:
     values = header_of(summary)
     try:
         version = CENTRED_VERSION if "centre" in values else PLAIN_VERSION
-        rows, columns = check(values)
+        sketch = check(values)
+        rows, columns = summary.matrix.shape
         body = [summary.matrix]
         if version == CENTRED_VERSION:
             body.append(np.zeros((rows, columns)) if summary.low is None else summary.low)
-        _check_numbers(body)
+        check_numbers(values, sketch, body)
         header = json.dumps(values, sort_keys=True, ensure_ascii=False).encode()
         _check_sizes(len(header), rows * len(body), columns)
     except HeaderError as error:
@@ -55,30 +51,10 @@ def to_bytes(summary: Summary) -> bytes:
     return content + hashlib.sha256(content).digest()
 
 
-def _check_numbers(body: Sequence[FloatArray]) -> None:
-    """Refuse numbers that are not finite, and a second matrix that is more than the rounding of the first."""
-    if not all(np.isfinite(matrix).all() for matrix in body):
-        raise HeaderError("its numbers are not all finite")
-    if len(body) > 1 and (np.abs(body[1]) > _ROUNDING * np.abs(body[0])).any():
-        raise HeaderError("its second matrix is more than the rounding of the first")
-
-
 def load(path: Path) -> Summary:
     """Read a sketch file."""
-    try:
-        # Opening a named pipe must not wait for somebody to write to it.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise InputError(f"Cannot read {path}: it is not an ordinary file.")
-            return read(file, status.st_size, str(path))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"Cannot read {str(path)!r}: {error}.") from error
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+    with ordinary_file(path) as (file, size):
+        return read(file, size, str(path))
 
 
 def read(stream: BinaryIO, size: int, name: str) -> Summary:
@@ -109,7 +85,8 @@ def _read_rest(stream: BinaryIO, size: int, prefix: bytes, header_bytes: int, ma
     values = parse(header)
     if ("centre" in values) != (matrices == 2):
         raise HeaderError("a centre goes with format version 2, and only with it")
-    rows, columns = check(values)
+    sketch = check(values)
+    rows, columns = values["sketch_rows"], len(values["columns"])
     _check_sizes(header_bytes, rows * matrices, columns)
     if size != _PREFIX.size + header_bytes + 8 * matrices * rows * columns + _DIGEST_BYTES:
         raise HeaderError("its size is not what its header says")
@@ -129,7 +106,7 @@ def _read_rest(stream: BinaryIO, size: int, prefix: bytes, header_bytes: int, ma
         filled += count
     if stream.read(_DIGEST_BYTES + 1) != digest.digest():
         raise HeaderError("its contents do not match its checksum")
-    _check_numbers(list(matrix))
+    check_numbers(values, sketch, list(matrix))
     parts, about = contents(values)
     return Summary(
         matrix=matrix[0],

@@ -9,11 +9,11 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
-from partsketch.sketches.base import get_sketch
+from partsketch.sketches.base import Sketch, get_sketch
 from partsketch.sources.encoding import Encoding
+from partsketch.summaries.file_rules import HeaderError, check_rules
 from partsketch.summaries.provenance import About, Part
 from partsketch.summaries.summary import Summary
-from partsketch.summaries.tasks import INTERCEPT
 
 #: Limits of the format, checked before memory is set aside.
 MOST_COLUMNS = 2**16
@@ -29,14 +29,13 @@ _FORBIDDEN_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
 _FORBIDDEN_CHARACTERS = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 
 
-class HeaderError(ValueError):
-    """What is wrong with a header, as the end of a sentence."""
-
-
 def name_fault(text: str) -> str | None:
     """Return what is wrong with a name, or None."""
     if len(text) > LONGEST_NAME:
         return f"is longer than {LONGEST_NAME} characters"
+    # Nearly all names are, and looking at every character takes long.
+    if text.isprintable():
+        return None
     if any(unicodedata.category(c) in _FORBIDDEN_CATEGORIES or c in _FORBIDDEN_CHARACTERS for c in text):
         return "has control characters"
     return None
@@ -101,40 +100,20 @@ def parse(text: bytes) -> dict[str, Any]:
     return values
 
 
-def check(values: dict[str, Any]) -> tuple[int, int]:
-    """Refuse a header that breaks a rule of the format; return sketch rows and number of columns."""
+def check(values: dict[str, Any]) -> Sketch:
+    """Refuse a header that breaks a rule of the format; return the kind of sketch."""
     _take(values, {**_HEADER, "centre": _is_numbers} if "centre" in values else _HEADER, "header")
-    columns = values["columns"]
-    centre = values.get("centre", [0.0] * len(columns))
-    if len(centre) != len(columns):
-        raise HeaderError("'centre' has not one number per column")
-    if any(centre) and (columns[:1] != [INTERCEPT] or centre[0] != 0):
-        raise HeaderError("'centre' takes something off without a column of ones, or off the ones")
-    if not 1 <= len(columns) <= MOST_COLUMNS:
-        raise HeaderError(f"it has {len(columns)} columns: 1 to {MOST_COLUMNS} are allowed")
-    if len(set(columns)) != len(columns):
-        raise HeaderError("a column name is repeated")
-    if not set(values["targets"]) <= set(columns) or len(set(values["targets"])) != len(values["targets"]):
-        raise HeaderError("'targets' are not distinct names among its columns")
+    for name, most in (("columns", MOST_COLUMNS), ("parts", MOST_PARTS)):
+        if not 1 <= len(values[name]) <= most:
+            raise HeaderError(f"it has {len(values[name])} {name}: 1 to {most} are allowed")
     try:
-        random = get_sketch(values["kind"]).is_random
+        sketch = get_sketch(values["kind"])
     except ValueError as error:
         raise HeaderError(f"this version does not know the sketch {values['kind']!r}") from error
-    if values["private"] and "centre" in values:
-        raise HeaderError("it is private, yet tells a centre")
-    if values["private"] and not random:
-        raise HeaderError("an exact summary cannot be private")
-    if not 1 <= len(values["parts"]) <= MOST_PARTS:
-        raise HeaderError(f"it has {len(values['parts'])} parts: 1 to {MOST_PARTS} are allowed")
     for part in values["parts"]:
         _take(part, _PART, "part")
-        if (part["start"] is None) != (part["stop"] is None) or (part["start"] or 0) > (part["stop"] or 0):
-            raise HeaderError("a part's 'start' and 'stop' are no range of rows")
-        if values["private"] and (part["seed"], part["start"]) != (None, None):
-            raise HeaderError("it is private, yet tells a seed or row numbers")
-    if random and sum(part["size"] for part in values["parts"]) != values["sketch_rows"]:
-        raise HeaderError("the sizes of its parts do not add up to 'sketch_rows'")
-    return values["sketch_rows"], len(columns)
+    check_rules(values, sketch, contents(values)[0])
+    return sketch
 
 
 def contents(values: dict[str, Any]) -> tuple[tuple[Part, ...], About]:
@@ -223,7 +202,7 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
     "targets": _is_names,
     "levels": _is_levels,
     "drop_first": _is_flag,
-    "row_count": _count(0, LARGEST_COUNT),
+    "row_count": _count(1, LARGEST_COUNT),
     "rounded_to": _count(1, LARGEST_COUNT),
     "rows_dropped": _count(0, LARGEST_COUNT, optional=True),
     "weight_sum": _is_weight,
@@ -240,7 +219,7 @@ _PART: dict[str, Callable[[Any], bool]] = {
     "partition": _is_name,
     "start": _count(0, LARGEST_COUNT, optional=True),
     "stop": _count(0, LARGEST_COUNT, optional=True),
-    "size": _count(0, MOST_SKETCH_ROWS),
+    "size": _count(1, MOST_SKETCH_ROWS),
     "seed": _is_seed,
     "contiguous": _is_flag,
     "sparsity": _count(1, MOST_SKETCH_ROWS, optional=True),

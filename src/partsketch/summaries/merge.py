@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from partsketch.sketches.base import Sketch, get_sketch
+from partsketch.sketches.base import Merging
 from partsketch.summaries.merge_tree import TreeFold
 from partsketch.summaries.tasks import TaskResult
 
@@ -24,16 +24,16 @@ class PieceFold:
 
     Parameters
     ----------
-    kind
-        Kind of sketch.
+    merging
+        How two matrices become one.
     is_known
         Tells of a node (level, segment) whether all its rows have been seen, so that what did not come is empty.
         Rows of a rare partition may be in few segments only; without it their pieces would wait for siblings that
         never come.
     """
 
-    def __init__(self, kind: str, is_known: Callable[[int, int], bool] = lambda level, segment: False) -> None:
-        self._sketch = get_sketch(kind)
+    def __init__(self, merging: Merging, is_known: Callable[[int, int], bool] = lambda level, segment: False) -> None:
+        self._merging = merging
         self._is_known = is_known
         self._folds: dict[int, TreeFold[Piece]] = {}
         self._patience: dict[int, int] = {}
@@ -58,29 +58,29 @@ class PieceFold:
             for level, segment, piece in self._folds[partition].nodes()
         )
 
-    def result(self, partition: int) -> Piece | None:
-        """Return all of a partition in one piece, or None when nothing of it came."""
-        return self._folds[partition].result() if partition in self._folds else None
+    def take(self, partition: int) -> Piece | None:
+        """Return all of a partition in one piece, and keep nothing of it; None when nothing of it came."""
+        return self._folds.pop(partition).result() if partition in self._folds else None
 
     def _merged(self, first: Piece, second: Piece) -> Piece:
-        return _merged(self._sketch, first, second)
+        return _merged(self._merging, first, second)
 
 
-def _merged(sketch: Sketch, first: Piece, second: Piece) -> Piece:
-    first, second = _around_one_centre(sketch, first, second)
+def _merged(merging: Merging, first: Piece, second: Piece) -> Piece:
+    first, second = _around_one_centre(merging, first, second)
     target_range = np.empty_like(first.target_range)
     np.minimum(first.target_range[0], second.target_range[0], out=target_range[0])
     np.maximum(first.target_range[1], second.target_range[1], out=target_range[1])
     return replace(
         first,
-        matrices=tuple(sketch.merge(a, b) for a, b in zip(first.matrices, second.matrices, strict=True)),
+        matrices=tuple(merging.merge(a, b) for a, b in zip(first.matrices, second.matrices, strict=True)),
         row_count=first.row_count + second.row_count,
         weight_sum=first.weight_sum + second.weight_sum,
         target_range=target_range,
     )
 
 
-def _around_one_centre(sketch: Sketch, first: Piece, second: Piece) -> tuple[Piece, Piece]:
+def _around_one_centre(merging: Merging, first: Piece, second: Piece) -> tuple[Piece, Piece]:
     """Return pieces from whose columns the same was taken off: what the first has, or the second where it has none."""
     if first.centre is None and second.centre is None:
         return first, second
@@ -90,12 +90,12 @@ def _around_one_centre(sketch: Sketch, first: Piece, second: Piece) -> tuple[Pie
     for piece, taken_off in ((first, mine), (second, theirs)):
         matrices = piece.matrices
         if not np.array_equal(taken_off, centre):
-            matrices = tuple(sketch.moved(matrix, taken_off - centre) for matrix in matrices)
+            matrices = tuple(merging.moved(matrix, taken_off - centre) for matrix in matrices)
         moved.append(replace(piece, matrices=matrices, centre=centre))
     return moved[0], moved[1]
 
 
-def merge_in_order(kind: str, pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+def merge_in_order(merging: Merging, pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """Merge the pieces of consecutive rows; those of each partition come in the order of their segments."""
     first: dict[int, int] = {}
     last = partition = -1
@@ -104,7 +104,7 @@ def merge_in_order(kind: str, pieces: Iterable[Piece]) -> tuple[Piece, ...]:
         # Between two pieces of a partition there is nothing of it that has not come.
         return first[partition] <= segment << level and (segment + 1) << level <= last + 1
 
-    fold = PieceFold(kind, is_known)
+    fold = PieceFold(merging, is_known)
     for piece in pieces:
         partition, last = piece.partition, piece.segment
         first.setdefault(partition, last)
@@ -112,13 +112,13 @@ def merge_in_order(kind: str, pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     return fold.pieces()
 
 
-def merge_results(kind: str, results: Sequence[TaskResult]) -> TaskResult:
+def merge_results(merging: Merging, results: Sequence[TaskResult]) -> TaskResult:
     """Merge what several tasks brought back into one result.
 
     Engines call this where the results are, so that few and small ones travel. Whatever is merged with what, and in
     whatever order, the bits at the end are the same.
     """
-    fold = PieceFold(kind)
+    fold = PieceFold(merging)
     for result in results:
         for piece in result.pieces:
             fold.add(piece)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
 
@@ -63,15 +65,59 @@ class Part:
             return self.stream == other.stream
         return self.start < other.stop and other.start < self.stop
 
-    def overlaps(self, other: Part) -> bool:
-        """Whether a row may be in both."""
-        if (self.site, self.label) != (other.site, other.label):
-            return False
-        return self.cut != other.cut or self.range_overlaps(other)
 
-    def shares_numbers(self, other: Part) -> bool:
-        """Whether both were made with the same random numbers."""
-        return self.seed is not None and (self.seed, self.stream) == (other.seed, other.stream)
+T = TypeVar("T")
+Owned = tuple[T, Part]
+
+
+def find_overlap(owned: Sequence[Owned[T]]) -> tuple[Owned[T], Owned[T]] | None:
+    """Return two parts that may hold the same row, with their owners; None when no two do.
+
+    Parts of one site and label may, unless they belong to one cut and their row numbers are different.
+    """
+    by_site: dict[tuple[str, str], list[Owned[T]]] = defaultdict(list)
+    for entry in owned:
+        by_site[entry[1].site, entry[1].label].append(entry)
+    for entries in by_site.values():
+        for entry in entries:
+            if entry[1].cut != entries[0][1].cut:
+                return entries[0], entry
+        found = _same_stream(entries) or _same_numbers(entries)
+        if found is not None:
+            return found
+    return None
+
+
+def _same_stream(entries: Sequence[Owned[T]]) -> tuple[Owned[T], Owned[T]] | None:
+    """Find parts of one stream of which one tells no rows, or whose rows overlap."""
+    furthest: dict[int, Owned[T]] = {}
+    for entry in sorted(entries, key=_place):
+        part = entry[1]
+        before = furthest.get(part.stream)
+        if before is not None and part.range_overlaps(before[1]):
+            return before, entry
+        if before is None or (before[1].stop or 0) <= (part.stop or 0):
+            furthest[part.stream] = entry
+    return None
+
+
+def _same_numbers(entries: Sequence[Owned[T]]) -> tuple[Owned[T], Owned[T]] | None:
+    """Find parts whose row numbers overlap, and are not merely shared out among partitions."""
+    furthest: dict[bool, Owned[T]] = {}
+    for entry in sorted((entry for entry in entries if entry[1].start is not None), key=_place):
+        start, stop = _place(entry)
+        # Rows that lie together may meet any others; those that are shared out, only rows that lie together.
+        for contiguous in (True, False) if entry[1].contiguous else (True,):
+            if contiguous in furthest and start < _place(furthest[contiguous])[1]:
+                return furthest[contiguous], entry
+        before = furthest.setdefault(entry[1].contiguous, entry)
+        if _place(before)[1] < stop:
+            furthest[entry[1].contiguous] = entry
+    return None
+
+
+def _place(entry: Owned[T]) -> tuple[int, int]:
+    return entry[1].start or 0, entry[1].stop or 0
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from partsketch.sketches.base import DenseRows, SparseRows
+from partsketch.sketches.accumulator import DenseRows, SparseRows
 from partsketch.sources.base import Block, DenseBlock, FloatArray
 from partsketch.sources.memory.sparse import SparseBlock
 

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from partsketch.common.errors import InputError
-from partsketch.sketches.base import get_sketch
 from partsketch.sources.base import Block, Source
 from partsketch.summaries.feeder import TOO_LARGE, NotFiniteError
 from partsketch.summaries.group_walk import walk_groups
 from partsketch.summaries.merge import merge_in_order
-from partsketch.summaries.tasks import Feeder, Piece, SummaryRequest, Task, TaskResult
+from partsketch.summaries.scattered import scattered_pieces
+from partsketch.summaries.tasks import Feeder, PassRequest, Piece, SummaryRequest, Task, TaskResult
 
 
 def summarise_rows(
     source: Source,
-    request: SummaryRequest,
+    request: PassRequest,
     task: Task,
     block_rows: int,
     after_block: Callable[[int], None] = lambda rows: None,
@@ -33,14 +33,14 @@ def summarise_rows(
 
     `after_block` is called with the number of rows after every block: for progress, and to stop (by raising).
     """
-    walk = _contiguous if request.partitioning.bounds is not None else _scattered
-    if get_sketch(request.specification.kind).by_group:
+    walk = _contiguous if request.partitioning.bounds is not None else scattered_pieces
+    if isinstance(request, SummaryRequest) and request.merging.by_group:
         walk = walk_groups
     tally = _Tally(after_block)
     # Sketches notice values that are not finite in their products, so the source need not look for them as well.
     try:
         blocks = tally.count(source.leaving_finiteness().read(task.start, task.stop, block_rows))
-        pieces = merge_in_order(request.specification.kind, walk(source, request, blocks))
+        pieces = merge_in_order(request.merging, walk(source, request, blocks))
     except NotFiniteError as error:
         # The source itself knows best where a value came from; and rows of scattered partitions meet the check out of
         # order, while the message should name the first of them all.
@@ -78,7 +78,7 @@ class _Tally:
             self.after_block(len(block) + block.dropped)
 
 
-def _contiguous(source: Source, request: SummaryRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
+def _contiguous(source: Source, request: PassRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
     bounds = request.partitioning.bounds
     assert bounds is not None
     feeder: Feeder | None = None
@@ -102,26 +102,3 @@ def _contiguous(source: Source, request: SummaryRequest, blocks: Iterator[Block]
             begin = end
     if feeder is not None:
         yield feeder.finish()
-
-
-def _scattered(source: Source, request: SummaryRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
-    feeders: dict[int, Feeder] = {}
-    current = -1
-    for block in blocks:
-        begin = 0
-        while begin < len(block):
-            segment = int(block.row_numbers[begin]) // request.segment_rows
-            if segment != current:
-                yield from (feeders[partition].finish() for partition in sorted(feeders))
-                feeders, current = {}, segment
-            end = int(np.searchsorted(block.row_numbers, (segment + 1) * request.segment_rows))
-            rows = block.take(np.arange(begin, end)) if end - begin < len(block) else block
-            partitions = request.partitioning.assign(rows)
-            order = np.argsort(partitions, kind="stable")
-            present, starts = np.unique(partitions[order], return_index=True)
-            for partition, positions in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
-                if partition not in feeders:
-                    feeders[partition] = request.feeder(source, partition, segment)
-                feeders[partition].feed(rows.take(positions), 0, len(positions))
-            begin = end
-    yield from (feeders[partition].finish() for partition in sorted(feeders))

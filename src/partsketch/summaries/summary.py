@@ -14,7 +14,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.files import write_atomically
 from partsketch.common.linalg.solve import factor_of_rows
 from partsketch.sketches.base import get_sketch
-from partsketch.summaries.provenance import About, Part
+from partsketch.summaries.provenance import About, Part, find_overlap
 from partsketch.summaries.tasks import INTERCEPT
 
 if TYPE_CHECKING:
@@ -95,18 +95,19 @@ class Summary:
         """Merge with a summary of other rows by putting one below the other (exact factors are factored again)."""
         self._check_same_columns(other)
         exact = not get_sketch(self.kind).is_random
-        for mine in self.parts:
-            for theirs in other.parts:
-                if mine.overlaps(theirs):
-                    raise InputError(
-                        f"Cannot stack: {_shared_rows(mine, theirs)} of the same data are in both summaries and would "
-                        "count twice; give other rows of one site a label of their own."
-                    )
-                if mine.shares_numbers(theirs) and not exact:
-                    raise InputError(
-                        f"Cannot stack: both sketches use the random numbers of seed {mine.seed}, stream "
-                        f"{mine.stream}; sum them if they are parts of one sketch, else make one with another seed."
-                    )
+        overlap = find_overlap([(0, part) for part in self.parts] + [(1, part) for part in other.parts])
+        if overlap is not None:
+            raise InputError(
+                f"Cannot stack: {_shared_rows(overlap[0][1], overlap[1][1])} of the same data are in both summaries "
+                "and would count twice; give other rows of one site a label of their own."
+            )
+        mine = {(part.seed, part.stream) for part in self.parts if part.seed is not None}
+        for part in () if exact else other.parts:
+            if (part.seed, part.stream) in mine:
+                raise InputError(
+                    f"Cannot stack: both sketches use the random numbers of seed {part.seed}, stream {part.stream}; "
+                    "sum them if they are parts of one sketch, else make one with another seed."
+                )
         centre = common_centre((self, other))
         rows = joined_rows(centre, self, other)
         if exact:
@@ -163,10 +164,15 @@ class Summary:
 
     def select(self, columns: tuple[str, ...]) -> FloatArray:
         """Return the matrix of these columns in this order."""
-        missing = [name for name in columns if name not in self.columns]
-        if missing:
-            raise InputError(f"The summary has no column {missing[0]!r}; it has {', '.join(self.columns)}.")
-        return self.matrix[:, [self.columns.index(name) for name in columns]]
+        return self.matrix[:, self.places(columns)]
+
+    def places(self, columns: Sequence[str]) -> list[int]:
+        """Return the numbers of these columns."""
+        numbers = {name: number for number, name in enumerate(self.columns)}
+        for name in columns:
+            if name not in numbers:
+                raise InputError(f"The summary has no column {name!r}; it has {', '.join(self.columns)}.")
+        return [numbers[name] for name in columns]
 
     def narrowed(self, columns: tuple[str, ...]) -> Summary:
         """Return the exact summary of these columns alone, and of the ones if there are any."""

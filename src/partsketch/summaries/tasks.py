@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from partsketch.sketches.base import FloatArray, SketchSpecification, Stream, get_sketch
+from partsketch.sketches.accumulator import FloatArray, Stream
+from partsketch.sketches.base import Merging, Sketch, SketchSpecification, get_sketch
 from partsketch.summaries.partitions import UNKNOWN_END, Partitioning
 
 if TYPE_CHECKING:
@@ -14,18 +16,45 @@ if TYPE_CHECKING:
 INTERCEPT = "(intercept)"
 
 
+class PassRequest(ABC):
+    """What one pass over the rows is made for.
+
+    Attributes
+    ----------
+    partitioning
+        Which rows belong together.
+    fit_intercept
+        Whether a column of ones comes first.
+    segment_rows
+        Row numbers of a segment.
+    merging
+        How what two segments became is merged.
+    group
+        Partitions that this pass is for, where they are too many for one; None means all.
+    """
+
+    partitioning: Partitioning
+    fit_intercept: bool
+    segment_rows: int
+    group: range | None = None
+
+    @property
+    @abstractmethod
+    def merging(self) -> Merging: ...  # noqa: D102 (the docstring of the class describes it)
+
+    @abstractmethod
+    def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
+        """Return what takes the rows of one segment of one partition: `done`, which has finished another, if given."""
+
+
 @dataclass(frozen=True)
-class SummaryRequest:
-    """What is asked of every row.
+class SummaryRequest(PassRequest):
+    """Asks for sketches of all rows.
 
     Attributes
     ----------
     specification
         Which sketch.
-    partitioning
-        Which rows belong together.
-    fit_intercept
-        Whether a column of ones comes first.
     sketches_per_partition
         How many independent sketches of each partition are made: one, or k for the sketches of the whole.
     row_count
@@ -44,10 +73,21 @@ class SummaryRequest:
     guides: tuple[FloatArray, ...] = ()
     centres: tuple[FloatArray, ...] = ()
     segment_rows: int = 0
+    group: range | None = None
 
     def __post_init__(self) -> None:
         if not self.segment_rows:
-            object.__setattr__(self, "segment_rows", get_sketch(self.specification.kind).segment_rows)
+            object.__setattr__(self, "segment_rows", self.merging.segment_rows)
+
+    @property
+    def merging(self) -> Sketch:
+        """The kind of sketch, which says how two of them are merged."""
+        return get_sketch(self.specification.kind)
+
+    @property
+    def accumulators_per_partition(self) -> int:
+        """How many matrices a pass makes of each partition: one for all sketches where they share it."""
+        return 1 if get_sketch(self.specification.kind).shares_pass else self.sketches_per_partition
 
     def stream(self, partition: int, number: int) -> Stream:
         """Return the rows of a partition's sketch of this number."""
@@ -59,7 +99,7 @@ class SummaryRequest:
         return Stream(partition * self.sketches_per_partition + number, first, count, guide)
 
     def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
-        """Return what takes the rows of one segment of one partition: `done`, which has finished another, if given."""
+        """Return a feeder of sketches."""
         from partsketch.summaries.feeder import RowFeeder
 
         if not isinstance(done, RowFeeder):

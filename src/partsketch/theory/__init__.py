@@ -10,6 +10,12 @@ from partsketch.theory.approximations import (
     rotation_rows,
     stacked_excess_loss,
 )
+from partsketch.theory.around_exact import (
+    partition_covariance_around_exact,
+    sampled_covariance_around_exact,
+    stacked_covariance_around_exact,
+    whole_covariance_around_exact,
+)
 from partsketch.theory.bounds import high_probability_excess_loss, smallest_sketch_size
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.confidence import ConfidenceDistribution
@@ -54,11 +60,18 @@ from partsketch.theory.expected_loss import (
 )
 from partsketch.theory.heterogeneity import Heterogeneity, partition_heterogeneity, sketch_heterogeneity
 from partsketch.theory.moments import PartitionMoments, moments_of, pooled_moments
+from partsketch.theory.orthogonal import (
+    least_orthogonal_excess_loss,
+    least_sketched_excess_loss,
+    orthogonal_excess_loss,
+    orthogonal_partition_excess_loss,
+)
 from partsketch.theory.partition_certificate import certify_partition
 from partsketch.theory.pooled_scatter import PooledScatter, pooled_scatter
 from partsketch.theory.ridge import effective_dimension, ridge_penalty_from_sketch, sketched_ridge_penalty
 from partsketch.theory.sampled_rows import RowSample, certify_row_samples
 from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
+from partsketch.theory.stack_weights import StackChoice, choose_stack, information_weights
 from partsketch.theory.stacked_certificate import certify_stacked, stacked_covariance
 from partsketch.theory.stacking import StackedFit, stacked_fit
 from partsketch.theory.stacking_given_data import stacked_excess_loss_given_data
@@ -82,6 +95,7 @@ __all__ = [
     "RowSample",
     "SketchMoments",
     "SketchWeights",
+    "StackChoice",
     "StackedFit",
     "approximate_partition_excess_loss",
     "approximate_whole_excess_loss",
@@ -93,6 +107,7 @@ __all__ = [
     "certify_row_samples",
     "certify_stacked",
     "certify_whole",
+    "choose_stack",
     "confidence_intervals",
     "divergence",
     "divergence_matrix",
@@ -108,12 +123,18 @@ __all__ = [
     "gaussian_design_gap",
     "given_weights",
     "high_probability_excess_loss",
+    "information_weights",
     "inverse_variance_weights",
+    "least_orthogonal_excess_loss",
+    "least_sketched_excess_loss",
     "leverage_scores",
     "moments_of",
     "noise_factor",
     "odd_partition_divergence",
+    "orthogonal_excess_loss",
+    "orthogonal_partition_excess_loss",
     "partition_covariance",
+    "partition_covariance_around_exact",
     "partition_covariances",
     "partition_excess_loss",
     "partition_heterogeneity",
@@ -125,6 +146,7 @@ __all__ = [
     "relative_leverage_scores",
     "ridge_penalty_from_sketch",
     "rotation_rows",
+    "sampled_covariance_around_exact",
     "single_sketch_excess_loss_quantile",
     "sketch_heterogeneity",
     "sketch_moments",
@@ -134,10 +156,12 @@ __all__ = [
     "smallest_sketch_size",
     "spread_covariance",
     "stacked_covariance",
+    "stacked_covariance_around_exact",
     "stacked_excess_loss",
     "stacked_excess_loss_given_data",
     "stacked_fit",
     "unsketched_average_excess_loss",
     "whole_covariance",
+    "whole_covariance_around_exact",
     "whole_excess_loss",
 ]

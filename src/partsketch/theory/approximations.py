@@ -1,10 +1,6 @@
 """Sketches other than Gaussian, and stacking: predictions that are close, not exact, and say so.
 
-One constant describes a sketch here: the number of rows P of the orthogonal rotation that it samples from. A Gaussian
-sketch is the limit of infinite P and its formulas are exact. A randomised Hadamard transform pads the p rows to the
-next power of two and behaves like m rows of a random rotation of that size; sampling rows without replacement is the
-same with P = p when no row has an outlying leverage, or when rows are sampled by leverage. Sparse sign and CountSketch
-follow the Gaussian formula.
+What is known of a kind of sketch is its `SketchLaw`: the rows P of the rotation that it samples from.
 """
 
 from __future__ import annotations
@@ -16,20 +12,28 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partsketch.common.errors import InputError
+from partsketch.common.sketch_law import LAWS, SketchLaw
 from partsketch.theory.arguments import require_count, require_non_negative, require_sketch_size, sizes_for, weights_for
 from partsketch.theory.excess_loss import unsketched_average_excess_loss
 from partsketch.theory.moments import PartitionLike, moments_of, trace_products
 
-SKETCHES = ("gaussian", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample")
+
+def law_of(sketch: str | SketchLaw) -> SketchLaw:
+    """Return a law, or the one of this name."""
+    if isinstance(sketch, SketchLaw):
+        return sketch
+    if sketch not in LAWS:
+        raise InputError(f"no formula is known for the sketch {sketch!r}: use one of {', '.join(LAWS)}.")
+    return LAWS[sketch]
 
 
-def rotation_rows(sketch: str, row_count: int) -> float:
+def rotation_rows(sketch: str | SketchLaw, row_count: int) -> float:
     """Rows P of the rotation a sketch samples from; infinite for the kinds that follow the Gaussian formula.
 
     Parameters
     ----------
-    sketch : str
-        "gaussian", "srht", "sparse_sign", "count_sketch", "row_sample" or "leverage_sample".
+    sketch : str or SketchLaw
+        "gaussian", "srht", "sparse_sign", "count_sketch", "row_sample" or "leverage_sample"; or the law of another.
     row_count : int
         Rows p of the partition.
 
@@ -39,13 +43,7 @@ def rotation_rows(sketch: str, row_count: int) -> float:
         The next power of two for "srht", p itself for samples of rows, else infinity.
     """
     require_count("row_count", row_count)
-    if sketch == "srht":
-        return float(2 ** max(0, (row_count - 1).bit_length()))
-    if sketch in ("row_sample", "leverage_sample"):
-        return float(row_count)
-    if sketch not in SKETCHES:
-        raise InputError(f"no formula is known for the sketch {sketch!r}: use one of {', '.join(SKETCHES)}.")
-    return math.inf
+    return law_of(sketch).rotation(row_count)
 
 
 def noise_factor(sketch_size: float, rank: int, rotation: float = math.inf) -> float:
@@ -71,11 +69,13 @@ def noise_factor(sketch_size: float, rank: int, rotation: float = math.inf) -> f
     require_sketch_size(sketch_size, rank)
     if math.isinf(rotation):
         return 1.0 / (sketch_size - rank - 1)
-    return max(0.0, rotation - sketch_size) / ((sketch_size - rank - 1) * (rotation - rank))
+    if sketch_size >= rotation:
+        return 0.0
+    return (rotation - sketch_size) / ((sketch_size - rank - 1) * (rotation - rank))
 
 
 def approximate_whole_excess_loss(
-    loss: float, rank: int, sketch_size: int, n_sketches: int, row_count: int, sketch: str
+    loss: float, rank: int, sketch_size: int, n_sketches: int, row_count: int, sketch: str | SketchLaw
 ) -> float:
     """Approximate expected excess loss of β̄ for any kind of sketch (Extension of Theorem 3.1).
 
@@ -85,7 +85,7 @@ def approximate_whole_excess_loss(
         As in `whole_excess_loss`.
     row_count : int
         Rows n of the data.
-    sketch : str
+    sketch : str or SketchLaw
         Kind of sketch, as in `rotation_rows`.
 
     Returns
@@ -101,7 +101,7 @@ def approximate_whole_excess_loss(
 def approximate_partition_excess_loss(
     partitions: Sequence[PartitionLike],
     sketch_size: int | Sequence[int],
-    sketch: str,
+    sketch: str | SketchLaw,
     weights: ArrayLike | None = None,
 ) -> float:
     """Approximate expected excess loss of θ̄ for any kind of sketch (Extension of Theorem 3.3).
@@ -110,7 +110,7 @@ def approximate_partition_excess_loss(
     ----------
     partitions, sketch_size, weights
         As in `partition_excess_loss`.
-    sketch : str
+    sketch : str or SketchLaw
         Kind of sketch, as in `rotation_rows`.
 
     Returns

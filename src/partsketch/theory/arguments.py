@@ -14,7 +14,9 @@ FloatArray = NDArray[np.float64]
 
 
 def require_count(name: str, value: int, minimum: int = 1) -> None:
-    """Refuse a count below its minimum."""
+    """Refuse a count below its minimum, and what is not a count."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{name} is {value}: give a whole number, at least {minimum}.")
     if value != int(value) or value < minimum:
         raise InputError(f"{name} must be an integer of at least {minimum}, not {value}: pass a larger {name}.")
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from partsketch.common.errors import InputError
+from partsketch.common.sketch_law import SketchLaw
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size, weights_for
 from partsketch.theory.moments import PartitionLike, PartitionMoments, moments_of, require_full_rank
@@ -119,7 +120,7 @@ def average_covariance(
     losses = np.array([part.loss for part in moments])
     terms = np.stack([part.inverse_gram for part in moments]) * (shares**2 * losses / freedoms)[:, None, None]
     return CoefficientCovariance(
-        terms.sum(axis=0), _satterthwaite(terms, freedoms), float(losses.sum() / freedoms.sum())
+        terms.sum(axis=0), satterthwaite(terms, freedoms), float(losses.sum() / freedoms.sum())
     )
 
 
@@ -169,11 +170,11 @@ def partition_covariance(
     chosen = weights if isinstance(weights, SketchWeights) else given_weights(moments, weights)
     terms = _scaled_inverses(moments, chosen.squared_loss_products)
     # The square of an estimate with f degrees of freedom is too large by (f + 2)/f.
-    freedom = _satterthwaite(terms, moments.sizes - moments.ranks + 2)
+    freedom = satterthwaite(terms, moments.sizes - moments.ranks + 2)
     return CoefficientCovariance(terms.sum(axis=0), freedom, moments.noise_variance)
 
 
-def _satterthwaite(terms: FloatArray, freedoms: FloatArray) -> float:
+def satterthwaite(terms: FloatArray, freedoms: FloatArray) -> float:
     """Degrees of freedom of a sum of matrices of which each has its own, shares measured by the sum itself."""
     total = terms.sum(axis=0)
     if not np.trace(total) > 0:
@@ -184,7 +185,7 @@ def _satterthwaite(terms: FloatArray, freedoms: FloatArray) -> float:
 
 
 def whole_covariance(
-    sketches: Sequence[PartitionMoments], row_count: int, sketch: str = "gaussian"
+    sketches: Sequence[PartitionMoments], row_count: int, sketch: str | SketchLaw = "gaussian"
 ) -> CoefficientCovariance:
     """`σ̂² [Ĝ⁻¹ + (n − d)/(k² m) Σ A_i⁻¹]` of β̄, from its k sketches of all rows (Theorem 3.1's proof).
 
@@ -197,7 +198,7 @@ def whole_covariance(
         From `read_sketch`, all of m > d + 1 rows and full rank.
     row_count : int
         Rows n behind them.
-    sketch : str
+    sketch : str or SketchLaw
         Kind of sketch, as in `rotation_rows`.
 
     Returns

@@ -14,6 +14,13 @@ from partsketch.theory.moments import PartitionMoments, moments_of, require_full
 
 GramLike: TypeAlias = PartitionMoments | ArrayLike
 
+#: Part of the largest eigenvalue, per column, below which one is zero. No rank tolerance of columns: a Gram matrix
+#: carries squared singular values, and rounding hides those below the root of this.
+_EIGENVALUE_ROUNDING = 10 * np.finfo(np.float64).eps
+
+#: Sums of products made in another order above and below the diagonal differ by far less than this.
+_ASYMMETRY = 1e-10
+
 
 def _root_of_gram(gram: ArrayLike, index: int) -> PartitionMoments:
     matrix = np.asarray(gram, dtype=np.float64)
@@ -21,11 +28,10 @@ def _root_of_gram(gram: ArrayLike, index: int) -> PartitionMoments:
         raise InputError(f"Gram matrix {index} must be square and finite: pass X_iᵀX_i of each partition.")
     scale = np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), 1.0))
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-    # A Gram matrix carries the squared singular values, so rounding hides those below √eps; values that small are zero.
-    floor = np.finfo(np.float64).eps * len(values) * max(float(values[-1]), 0.0)
-    if values[0] < -10 * floor - np.finfo(np.float64).tiny or not np.allclose(matrix, matrix.T, rtol=1e-10):
+    floor = _EIGENVALUE_ROUNDING * len(values) * max(float(values[-1]), 0.0)
+    if values[0] < -floor - np.finfo(np.float64).tiny or not np.allclose(matrix, matrix.T, rtol=_ASYMMETRY):
         raise InputError(f"Gram matrix {index} is not symmetric positive semidefinite: pass X_iᵀX_i of each partition.")
-    root = np.sqrt(np.where(values > 10 * floor, values, 0.0))[:, None] * vectors.T * scale
+    root = np.sqrt(np.where(values > floor, values, 0.0))[:, None] * vectors.T * scale
     return PartitionMoments.from_triangular(np.column_stack([root, np.zeros(len(values))]), len(values))
 
 

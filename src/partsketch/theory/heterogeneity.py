@@ -74,15 +74,13 @@ class _Gain:
     below: float
 
 
-def sketch_heterogeneity(moments: SketchMoments, sketch: str = "gaussian") -> Heterogeneity:
+def sketch_heterogeneity(moments: SketchMoments) -> Heterogeneity:
     """Test whether partitions share their coefficients, from one sketch of each (Extension of Claim 4.5).
 
     Parameters
     ----------
     moments : SketchMoments
-        From `sketch_moments`; any rank.
-    sketch : str
-        Kind of sketch. Samples of rows keep the noise of single rows, and are not tested.
+        From `sketch_moments`; any rank. Samples of rows keep the noise of single rows, and are not tested.
 
     Returns
     -------
@@ -91,7 +89,7 @@ def sketch_heterogeneity(moments: SketchMoments, sketch: str = "gaussian") -> He
     """
     if len(moments.sketches) < 2:
         return Heterogeneity.unavailable("there is one partition only")
-    if sketch in ("row_sample", "leverage_sample"):
+    if moments.law.keeps_rows:
         return Heterogeneity.unavailable("samples of rows keep the noise of single rows, whose law is not known")
     of_rows = (moments.sizes - moments.ranks - 1) / (moments.row_counts - moments.ranks)
     allowance = _VARIABLE_NOISE * of_rows
@@ -102,6 +100,71 @@ def sketch_heterogeneity(moments: SketchMoments, sketch: str = "gaussian") -> He
         )
     gain = _gain(moments.sketches, moments.sampling + allowance)
     return _tested(gain) if gain is not None else Heterogeneity.unavailable("the sketches leave no residuals")
+
+
+def constant_noise_heterogeneity(moments: SketchMoments) -> Heterogeneity:
+    """Test whether partitions share their coefficients if noise is constant within each, from one sketch of each.
+
+    Every fit is weighted by its own noise, so that a difference shows wherever it is large beside that (the test of
+    Welch and James). It rejects more often than `sketch_heterogeneity`, also where noise depends on the features: for
+    choices that cost little when they are made in vain.
+
+    Parameters
+    ----------
+    moments : SketchMoments
+        From `sketch_moments`; any rank. Samples of rows are not tested.
+
+    Returns
+    -------
+    Heterogeneity
+        With an F distribution of the same mean and variance.
+    """
+    if len(moments.sketches) < 2:
+        return Heterogeneity.unavailable("there is one partition only")
+    if moments.law.keeps_rows:
+        return Heterogeneity.unavailable("samples of rows keep the noise of single rows, whose law is not known")
+    freedom, rows = moments.sizes - moments.ranks, moments.row_counts - moments.ranks
+    losses = np.array([part.loss for part in moments.sketches])
+    targets = np.array([float(part.factor[:, -1] @ part.factor[:, -1]) for part in moments.sketches])
+    if np.any(rows <= 0) or np.any(losses <= _ROUNDING * targets):
+        return Heterogeneity.unavailable("a partition shows no noise of its own")
+    # Noise of a fit by its own Gram matrix, over its residual variance: of the sketch, and of the rows.
+    rotations = np.array([moments.law.rotation(int(count)) for count in moments.row_counts])
+    of_rows = moments.sizes * (1 - moments.ranks / rotations) / rows
+    noise = losses / freedom * (np.maximum(1 - moments.sizes / rotations, 0.0) + of_rows)
+    scales = 1 / np.sqrt(noise)
+    stacked = np.vstack([scale * part.factor for part, scale in zip(moments.sketches, scales, strict=True)])
+    pooled = PartitionMoments(stacked, int(moments.sizes.sum()), moments.sketches[0].free_columns)
+    above = float(moments.ranks.sum() - pooled.rank)
+    if above <= 0:
+        return Heterogeneity.unavailable("partitions have no direction in common")
+    statistic = max(pooled.loss - float(np.sum(losses / noise)), 0.0)
+    others = [_others(part, scale, pooled) for part, scale in zip(moments.sketches, scales, strict=True)]
+    return _welch_james(statistic, above, others, freedom)
+
+
+def _others(part: PartitionMoments, scale: float, pooled: PartitionMoments) -> FloatArray:
+    """Eigenvalues of what the other partitions add to the common fit, in directions that this one sees."""
+    shares = np.linalg.svd(scale * part.root @ pooled.inverse_root, compute_uv=False)[: part.rank] ** 2
+    return np.clip(1 - shares, 0.0, 1.0)
+
+
+def _welch_james(statistic: float, above: float, others: Sequence[FloatArray], freedom: FloatArray) -> Heterogeneity:
+    """Judge a sum of squares in units of estimated variances, of so many degrees of freedom each.
+
+    With M_j what others add, the mean is larger by `2 Σ tr M_j²/f_j` than that of a chi-square, and the variance by
+    `12 Σ tr M_j²/f_j + 2 Σ (tr M_j)²/f_j`: Welch's terms, for one variance and several directions per partition.
+    """
+    known = np.maximum(freedom - 2, 1.0)
+    squares = float(np.sum([np.sum(values**2) / f for values, f in zip(others, known, strict=True)]))
+    lengths = float(np.sum([np.sum(values) ** 2 / f for values, f in zip(others, known, strict=True)]))
+    mean, variance = above + 2 * squares, 2 * above + 12 * squares + 2 * lengths
+    spread = above * variance / mean**2
+    below = (2 * above - 4 + 4 * spread) / (spread - 2) if spread > 2 else np.inf
+    below = max(float(below), 4.5)
+    ratio = statistic / mean * (below / (below - 2) if np.isfinite(below) else 1.0)
+    p_value = float(fdtrc(above, min(below, 1e9), ratio))
+    return Heterogeneity(ratio, above, min(below, 1e9), p_value)
 
 
 def partition_heterogeneity(
@@ -177,8 +240,9 @@ def _gain(parts: Sequence[PartitionMoments], variation: FloatArray) -> _Gain | N
     if mean <= 0 or float(losses.sum()) <= _ROUNDING * targets:
         return None
     squares = noise**2 * freedom / (freedom + 2)
-    pairs = np.einsum("iab,jba->ij", grams, grams)
-    crossed = float(noise @ pairs @ noise) + float((squares - noise**2) @ np.diagonal(pairs))
+    # Σ_ij v_i v_j tr(H_i H_j) is tr M² with M = Σ v_i H_i: no matrix of all pairs.
+    together = np.tensordot(noise, grams, axes=1)
+    crossed = float(np.sum(together * together.T)) + float((squares - noise**2) @ np.einsum("iab,iba->i", grams, grams))
     variance = float(squares @ (ranks - 2 * shares)) + crossed
     above = min(mean**2 / variance, float(ranks.sum() - pooled.rank)) if variance > 0 else 1.0
     below = mean**2 / float(np.sum(parts_of_mean**2 / (freedom + 2))) - 2

@@ -11,6 +11,7 @@ from scipy.linalg import qr
 from scipy.special import digamma
 
 from partsketch.common.errors import InputError
+from partsketch.common.linalg.solve import RANK_TOLERANCE, sketch_rounding
 from partsketch.theory.arguments import require_count
 
 #: log(2πe): twice the entropy, in nats, of a normal variable of variance one.
@@ -81,7 +82,7 @@ def sketch_information_bound(sketch: ArrayLike, row_count: int, known_columns: i
     if size >= columns:
         diagonal = np.abs(np.diagonal(qr(scaled, mode="r", pivoting=True)[0]))
         # Columns that follow from others add nothing to what the others tell.
-        columns = int(np.sum(diagonal > columns * np.finfo(np.float64).eps * size))
+        columns = int(np.sum(diagonal > RANK_TOLERANCE + sketch_rounding(row_count)))
         # E log det of a Wishart matrix and E log of a chi-square variable: what the sketch adds to both by chance.
         chance = float(np.sum(digamma((size - np.arange(columns)) / 2)) - columns * digamma(size / 2))
         dependence = (-2.0 * float(np.sum(np.log(diagonal[:columns]))) + chance) / columns

@@ -163,10 +163,11 @@ def trace_products(moments: Sequence[PartitionMoments]) -> FloatArray:
     """`tr(G_i G_j⁺)` for all pairs, as squared lengths of `root_i @ inverse_root_j`: k × k."""
     count = len(moments)
     rows = np.cumsum([0] + [part.root.shape[0] for part in moments])
-    stacked = np.vstack([part.root for part in moments])
+    # Side by side, so that sums over the few columns run along the many rows.
+    stacked = np.hstack([part.root.T for part in moments])
     traces = np.empty((count, count))
     for j, part in enumerate(moments):
-        squares = np.sum((stacked @ part.inverse_root) ** 2, axis=1)
+        squares = np.sum((part.inverse_root.T @ stacked) ** 2, axis=0)
         traces[:, j] = np.add.reduceat(squares, rows[:-1])
         traces[j, j] = part.rank
     return traces

@@ -24,10 +24,12 @@ from partsketch.theory.pooled_scatter import PooledScatter, pooled_scatter
 from partsketch.theory.sketch_moments import SketchMoments
 from partsketch.theory.weights import SketchWeights, given_weights
 
-_REASON = "unbiased over Gaussian sketches, whatever the partitions are"
+_REASON = "unbiased over the sketches, whatever the partitions are"
 
 
-def certify_partition(moments: SketchMoments, weights: ArrayLike | SketchWeights | None = None) -> CertificateEstimate:
+def certify_partition(
+    moments: SketchMoments, weights: ArrayLike | SketchWeights | None = None, share: float = 1.0
+) -> CertificateEstimate:
     """Estimate the excess loss of θ̄ from one sketch of each partition (Extension of Theorem 3.3).
 
     Parameters
@@ -37,6 +39,8 @@ def certify_partition(moments: SketchMoments, weights: ArrayLike | SketchWeights
     weights : array of shape (k,) or SketchWeights, optional
         Averaging weights that sum to one; equal by default. Weights that were made from the same sketches come as
         `sketch_weights` returns them, which says how they depend on the sketches.
+    share : float
+        Less than one for the mixture `(1 − s) a_s + s θ̄` of the average with the stacked fit.
 
     Returns
     -------
@@ -45,15 +49,18 @@ def certify_partition(moments: SketchMoments, weights: ArrayLike | SketchWeights
     """
     chosen = weights if isinstance(weights, SketchWeights) else given_weights(moments, weights)
     pooled = pooled_scatter(moments)
-    scalars = _scalars(moments, chosen, pooled)
+    scalars = _scalars(moments, chosen, pooled, share)
     minimal_loss = pooled.minimal_loss
     excess = scalars.length + float(np.sum(2 * scalars.both - scalars.error + scalars.own))
+    excess += _optimism(scalars) if 0 < share < 1 else 0.0
     terms = scalars.fit + scalars.own
     kind, reason = "estimated", _REASON
-    if not moments.exact_law:
-        kind, reason = "approximate", "the exact formulas are for Gaussian sketches"
+    if not moments.law.is_exact:
+        kind, reason = "approximate", moments.law.reason
     elif chosen.estimated:
         kind, reason = "approximate", "weights were made from the same sketches, which is allowed for approximately"
+    if share < 1:
+        kind, reason = "approximate", "the share of the average was found from the same sketches"
     confidence, relative_confidence, deviation = excess_distributions(scalars, minimal_loss)
     return CertificateEstimate(
         excess_loss=excess,
@@ -71,39 +78,94 @@ def certify_partition(moments: SketchMoments, weights: ArrayLike | SketchWeights
     )
 
 
-def _scalars(moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter) -> ExcessScalars:
+def mixture_share(moments: SketchMoments) -> float:
+    """Return the share s of `Σ (p_i/n) θ_i` with which its mixture with the stacked fit loses least, by the sketches.
+
+    The mixture loses `(1 − s)² c + s² Δ + 2 s (1 − s) a`, with c and Δ what the stack and the average lose and a what
+    their errors have in common: least at `s = (c − a)/q`, q the squared distance of both fits. As long as that is no
+    larger than noise makes it, its mean over the noise is taken instead: the distance itself is large just when the
+    stack is far off, and a share that falls with it keeps too much of the stack.
+
+    Parameters
+    ----------
+    moments : SketchMoments
+        From `sketch_moments`; any rank, any coefficients, any noise.
+    """
+    scatter = pooled_scatter(moments)
+    scalars = _scalars(moments, given_weights(moments, row_shares(moments)), scatter)
+    gain = float(np.sum(scalars.error - scalars.both))
+    away = _noise_distance(scalars) if _is_noise(scalars) else _distance(scalars)
+    return float(np.clip(gain / away, 0.0, 1.0)) if away > 0 else 0.0
+
+
+def _distance(scalars: ExcessScalars) -> float:
+    """Squared distance between the stack and the fit, what sketches underestimate of it included."""
+    return scalars.length + float(scalars.own.sum())
+
+
+def _noise_distance(scalars: ExcessScalars) -> float:
+    """Return the mean of that distance if averaging costs nothing by itself."""
+    return float(np.sum(scalars.fit + scalars.error - 2 * scalars.both + scalars.own))
+
+
+def _is_noise(scalars: ExcessScalars) -> bool:
+    """Tell whether the distance is within one and a half standard deviations of what noise makes it."""
+    most = 1 + 1.5 * math.sqrt(2 / max(scalars.rank, 1))
+    return 0 < _distance(scalars) <= most * _noise_distance(scalars)
+
+
+def _optimism(scalars: ExcessScalars) -> float:
+    """Return what the estimate lacks because the share of the average was made from the same sketches.
+
+    A share h/q that falls with the distance q between both fits is small just when the stack is far off: Stein's lemma
+    gives `4 s h/r` for that. And h itself is an estimate, which chance makes too large where it is taken.
+    """
+    gains = scalars.error - scalars.both
+    variance = len(gains) * float(np.var(gains, ddof=1)) if len(gains) > 1 else 0.0
+    is_noise = _is_noise(scalars)
+    away = _noise_distance(scalars) if is_noise else _distance(scalars)
+    stein = 0.0 if is_noise else 4 * float(gains.sum()) / max(scalars.rank, 1)
+    return max(stein + (2 * variance / away if away > 0 else 0.0), 0.0)
+
+
+def row_shares(moments: SketchMoments) -> FloatArray:
+    """Return the share of each partition in all rows."""
+    return np.asarray(moments.row_counts / moments.row_counts.sum())
+
+
+def _scalars(
+    moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter, share: float = 1.0
+) -> ExcessScalars:
     pooled, sizes, ranks = scatter.pooled, moments.sizes, moments.ranks
     # Noise of a fit per unit of loss and of its inverse Gram matrix: 1/m for a Gaussian sketch.
     rates = moments.noise_factors * moments.inverse_scales
-    far = [pooled.root @ part.inverse_root for part in moments.sketches]
-    traces = np.array([float(np.sum(product**2)) for product in far])
+    traces = np.array([float(np.sum((pooled.root @ part.inverse_root) ** 2)) for part in moments.sketches])
     fit = weights.squared_loss_products * rates * traces
     own = weights.squared_loss_products * moments.noise_factors * moments.traces - fit
     both = weights.loss_products * rates * ranks
     error = scatter.scatter.sum(axis=0)
     whitening = pooled.root @ pooled.inverse_root
     around = error - 2 * float(both.sum()) / max(pooled.rank, 1) * np.eye(pooled.rank)
-    for product, noise in zip(far, weights.squared_loss_products * rates, strict=True):
-        turned = whitening.T @ product
+    for part, noise in zip(moments.sketches, weights.squared_loss_products * rates, strict=True):
+        turned = whitening.T @ (pooled.root @ part.inverse_root)
         around += noise * turned @ turned.T
     average = weights.values @ moments.coefficients
-    away = whitening.T @ (pooled.root @ (average - pooled.solution))
+    away = share * (whitening.T @ (pooled.root @ (average - pooled.solution)))
     length = float(away @ away)
-    near = weights.squared_loss_products * rates * ranks
-    along, freedom, nearness = _along(moments, scatter, away, error, float(np.trace(around)), near)
+    near = share**2 * weights.squared_loss_products * rates * ranks
+    along, freedom, nearness = _along(moments, scatter, away, error, share**2 * float(np.trace(around)), near)
+    doubts = 2 * both**2 * (ranks - scatter.leverages).clip(0) / (sizes - scatter.leverages) / (sizes - ranks)
+    # The random part of a mixture is that of the average and that of the stack, in their shares.
+    of_stack = scatter.overfit
+    fit = share**2 * fit + (1 - share) ** 2 * of_stack + 2 * share * (1 - share) * both
+    both, own = share * both + (1 - share) * of_stack, share**2 * own
     return ExcessScalars(
         length=length,
         rank=pooled.rank,
         fit=fit,
         error=scatter.overfit,
         both=both,
-        difference_deviation=float(
-            np.sqrt(
-                np.sum(
-                    2 * both**2 * (ranks - scatter.leverages).clip(0) / (sizes - scatter.leverages) / (sizes - ranks)
-                )
-            )
-        ),
+        difference_deviation=share * math.sqrt(float(doubts.sum())),
         fit_freedom=sizes - ranks,
         error_freedom=sizes - scatter.leverages,
         own=own,

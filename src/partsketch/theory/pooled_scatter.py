@@ -30,6 +30,8 @@ from partsketch.theory.sketch_moments import SketchMoments
 LARGEST_SYSTEM = 512
 
 _PASSES = 2
+#: Partitions whose matrices are worked on together: a few megabytes at most.
+_AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,33 +98,46 @@ def pooled_scatter(moments: SketchMoments) -> PooledScatter:
     grams = np.stack([root.T @ root for root in roots])
     gradients = np.stack([root.T @ residual for root, residual in zip(roots, residuals, strict=True)])
     observed = np.array([float(residual @ residual) for residual in residuals])
+    # Of thousands of partitions every list of matrices is a good part of the memory.
+    del roots, residuals
     leverages = np.trace(grams, axis1=1, axis2=2)
     rates = moments.sampling / moments.sizes
-    seen = np.einsum("ji,jk->jik", gradients, gradients)
     squares = np.zeros_like(grams)
     losses = _losses(observed, grams, leverages, squares, rates)
     for _ in range(_PASSES):
-        scatter = (grams * losses[:, None, None] + squares) * rates[:, None, None]
-        squares = _squared_gradients(seen, scatter, grams, leverages, rates)
+        squares = _squared_gradients(gradients, _scatter(grams, losses, squares, rates), grams, leverages, rates)
         losses = _losses(observed, grams, leverages, squares, rates)
     # A_j and the estimated loss of j share rows: their product exceeds the product of means by 2 g_j g_jᵀ/m_j.
-    shrunk = squares * (1 - 2 * rates)[:, None, None]
-    scatter = (grams * losses[:, None, None] + shrunk) * rates[:, None, None]
+    squares *= (1 - 2 * rates)[:, None, None]
+    scatter = _scatter(grams, losses, squares, rates)
     overfit = np.trace(scatter, axis1=1, axis2=2)
     if float(overfit.sum()) < 0:
         raise InputError("the sketches are too small to tell noise from differences: use a larger sketch_size.")
     return PooledScatter(pooled, grams, leverages, gradients, losses, scatter, overfit)
 
 
+def _scatter(grams: FloatArray, losses: FloatArray, squares: FloatArray, rates: FloatArray) -> FloatArray:
+    """Return `(ℓ_j B_j + g_j g_jᵀ)/m_j`, without lists of matrices in between."""
+    found = grams * losses[:, None, None]
+    found += squares
+    found *= rates[:, None, None]
+    return found
+
+
 def _squared_gradients(
-    seen: FloatArray, scatter: FloatArray, grams: FloatArray, leverages: FloatArray, rates: FloatArray
+    gradients: FloatArray, scatter: FloatArray, grams: FloatArray, leverages: FloatArray, rates: FloatArray
 ) -> FloatArray:
-    """Estimate `g_j g_jᵀ` from `ĝ_j ĝ_jᵀ`."""
-    mixed = scatter @ grams
-    noise = scatter - mixed - _transposed(mixed) + grams @ scatter.sum(axis=0) @ grams
-    squares = seen - noise
-    lost = (squares @ grams + squares * leverages[:, None, None]) * rates[:, None, None]
-    return np.asarray(squares + lost + _transposed(lost))
+    """Estimate `g_j g_jᵀ` from `ĝ_j ĝ_jᵀ`, for some partitions at a time."""
+    total = scatter.sum(axis=0)
+    found = np.empty_like(grams)
+    for start in range(0, len(grams), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        mixed = scatter[some] @ grams[some]
+        noise = scatter[some] - mixed - _transposed(mixed) + grams[some] @ total @ grams[some]
+        squares = np.einsum("ji,jk->jik", gradients[some], gradients[some]) - noise
+        lost = (squares @ grams[some] + squares * leverages[some, None, None]) * rates[some, None, None]
+        found[some] = squares + lost + _transposed(lost)
+    return found
 
 
 def _losses(

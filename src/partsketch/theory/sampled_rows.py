@@ -149,22 +149,38 @@ def _residuals(sample: RowSample, basis: FloatArray) -> FloatArray:
     return np.asarray(target - basis @ (basis.T @ target))
 
 
-def _leave_out(sample: RowSample) -> _LeftOut:
+def left_out_one_by_one(sample: RowSample) -> tuple[FloatArray, FloatArray, float]:
+    """Return a basis of the features, changes of the fit in it as rows are left out, and what their squares count."""
+    require_even_leverage(sample)
     basis = sample.basis()
-    residuals = _residuals(sample, basis)
-    # Rows that are always in the sample may be alone in a direction; they add nothing, but must not divide by zero.
-    remaining = np.maximum(1 - np.sum(basis**2, axis=1), 1e-12)
-    changes = basis * (residuals / remaining * np.sqrt(1 - sample.inclusions))[:, None]
+    freedom = len(basis) - sample.rank - 1
+    return basis, _changes(sample, basis), (freedom - 1) / freedom if freedom > 0 else 1.0
+
+
+def _changes(sample: RowSample, basis: FloatArray) -> FloatArray:
+    remaining = _remaining(basis)
+    changes = basis * (_residuals(sample, basis) / remaining * np.sqrt(1 - sample.inclusions))[:, None]
     centred = changes.copy()
     for group in np.unique(sample.groups):
         # What all rows of a partition have in common is that it differs from the others: no noise of the sample.
         chosen = sample.groups == group
         count = int(chosen.sum())
         centred[chosen] = (changes[chosen] - changes[chosen].mean(axis=0)) * math.sqrt(count / max(count - 1, 1))
+    return centred
+
+
+def _remaining(basis: FloatArray) -> FloatArray:
+    # Rows that are always in the sample may be alone in a direction; they add nothing, but must not divide by zero.
+    return np.asarray(np.maximum(1 - np.sum(basis**2, axis=1), 1e-12))
+
+
+def _leave_out(sample: RowSample) -> _LeftOut:
+    basis = sample.basis()
+    centred = _changes(sample, basis)
     # One row less makes the loss larger by this factor when rows are alike.
     freedom = len(basis) - sample.rank - 1
     terms = np.sum(centred**2, axis=1) * (freedom - 1) / freedom
-    return _LeftOut(centred, terms, float(np.sum(residuals**2 / remaining)))
+    return _LeftOut(centred, terms, float(np.sum(_residuals(sample, basis) ** 2 / _remaining(basis))))
 
 
 def _law(found: Sequence[_LeftOut], size: int, rank: int) -> tuple[float, float, float, float]:

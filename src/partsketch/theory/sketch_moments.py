@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partsketch.common.errors import InputError
-from partsketch.theory.approximations import noise_factor, rotation_rows
+from partsketch.common.sketch_law import SketchLaw
+from partsketch.theory.approximations import law_of, noise_factor, rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size
 from partsketch.theory.moments import PartitionMoments, require_full_rank
 
@@ -29,7 +30,7 @@ class SketchMoments:
     row_counts : array of shape (k,)
         Rows p_i behind each sketch.
     sizes, ranks : arrays of shape (k,)
-        Rows m_i and rank r_i of each sketch.
+        Rows m_i, no more than the rotation has, and rank r_i of each sketch.
     losses : array of shape (k,)
         Estimates of ℓ_i.
     inverse_roots : list of arrays of shape (d, r_i)
@@ -44,8 +45,8 @@ class SketchMoments:
         Unbiased estimates of `tr(G G_i⁺)`.
     noise_variance : float
         `Σ ℓ̂_i/(n − Σ r_i)`, an estimate of σ².
-    exact_law : bool
-        Whether the sketches are Gaussian, so that the statements above are exact.
+    law : SketchLaw
+        Of the sketches; for Gaussian ones the statements above are exact.
     """
 
     sketches: list[PartitionMoments]
@@ -59,7 +60,7 @@ class SketchMoments:
     sampling: FloatArray
     traces: FloatArray
     noise_variance: float
-    exact_law: bool
+    law: SketchLaw
 
     @property
     def coefficients(self) -> FloatArray:
@@ -101,7 +102,7 @@ def sketch_moments(
     row_counts: Sequence[int],
     feature_columns: Sequence[int] | None = None,
     target_column: int = -1,
-    sketch: str = "gaussian",
+    sketch: str | SketchLaw = "gaussian",
     free_columns: int = 0,
 ) -> SketchMoments:
     """Estimate moments of all partitions from one independent sketch of each (Extension of Claim 4.5).
@@ -116,7 +117,7 @@ def sketch_moments(
         Positions of the features; all but the target by default.
     target_column : int
         Position of the target.
-    sketch : str
+    sketch : str or SketchLaw
         Kind of sketch, as in `rotation_rows`; exact for "gaussian", approximate otherwise.
     free_columns : int
         How many leading columns do not count in the norm of solutions of singular partitions.
@@ -132,10 +133,11 @@ def sketch_moments(
         read_sketch(matrix, feature_columns, target_column, free_columns, int(count))
         for matrix, count in zip(sketches, row_counts, strict=True)
     ]
-    sizes = np.array([float(part.row_count) for part in parts])
     ranks = np.array([float(part.rank) for part in parts])
     counts = np.asarray(row_counts, dtype=np.float64)
     rotations = np.array([rotation_rows(sketch, int(count)) for count in counts])
+    # A sketch with more rows than its rotation holds all of them, and zeros.
+    sizes = np.minimum([float(part.row_count) for part in parts], rotations)
     for index, part in enumerate(parts):
         # A sketch with no more rows than its rank does not show the rank of its partition: assume all columns.
         rank = part.columns if part.rank == part.row_count else part.rank
@@ -166,7 +168,7 @@ def sketch_moments(
         sampling=np.maximum(sampling, 0.0),
         traces=_traces(parts, inverse_roots, ranks),
         noise_variance=float(losses.sum() / (counts.sum() - ranks.sum())),
-        exact_law=sketch == "gaussian",
+        law=law_of(sketch),
     )
 
 

@@ -5,6 +5,10 @@ With e = y − Xa* the residuals of exact least squares, rows (x, e) of sketch i
 but Σ c_i = 0 always. The stacked fit is off by `A⁻¹ Σ x e`, and a partition's part of that sum has the covariance
 `v_i G_i + c_i c_iᵀ/m_i`, `v_i = ‖e_i‖²/m_i`. So neither one noise variance nor one coefficient vector is assumed: the
 v_i and c_i of each partition are estimated from its own sketch.
+
+A weighted fit solves `min Σ ω_i ‖S_i (X_i a − y_i)‖²`. It aims at another vector than a* where partitions do not share
+their coefficients, and so its error is known only where they do. Then `c_i` is noise: it is taken over the noise of the
+rows instead of being estimated, as part of the `gaps`.
 """
 
 from __future__ import annotations
@@ -13,8 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from partsketch.common.errors import InputError
+from partsketch.common.sketch_law import SketchLaw
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size
 from partsketch.theory.moments import PartitionMoments, moments_of
@@ -43,6 +49,11 @@ class StackedFit:
         Share of the Gaussian law's variance that remains when the rotation has finitely many rows; else 1.
     minimal_loss : float
         Estimate of ℓ.
+    weights : array of shape (k,)
+        ω_i; the sketches, and all of the above but `minimal_loss`, are those of `√ω_i Z_i`.
+    gaps : array of shape (k, r, r)
+        For a weighted fit: covariance that the noise of each partition's rows gives to what the weighted fit to all
+        rows and exact least squares differ by. Zero for equal weights.
     """
 
     pooled: PartitionMoments
@@ -53,6 +64,13 @@ class StackedFit:
     departures: FloatArray
     sampling: FloatArray
     minimal_loss: float
+    weights: FloatArray
+    gaps: FloatArray
+
+    @property
+    def metric(self) -> FloatArray:
+        """The Gram matrix of all rows, unweighted, as the sketches have it; the identity for equal weights."""
+        return np.asarray(np.tensordot(1 / self.weights, self.grams, axes=1))
 
     @property
     def shares(self) -> FloatArray:
@@ -85,9 +103,12 @@ class StackedFit:
 
 
 def stacked_fit(
-    sketches: Sequence[PartitionMoments], row_counts: Sequence[int], sketch: str = "gaussian"
+    sketches: Sequence[PartitionMoments],
+    row_counts: Sequence[int],
+    sketch: str | SketchLaw = "gaussian",
+    weights: ArrayLike | None = None,
 ) -> StackedFit:
-    """Solve `min Σ ‖S_i (X_i a − y_i)‖²` and estimate what its error needs (Extension of Theorem 3.1).
+    """Solve `min Σ ω_i ‖S_i (X_i a − y_i)‖²` and estimate what its error needs (Extension of Theorem 3.1).
 
     Parameters
     ----------
@@ -95,8 +116,11 @@ def stacked_fit(
         From `read_sketch`; single sketches may have fewer rows than columns, only Σm_i > r + 1 is needed.
     row_counts : sequence of int
         Rows p_i behind each sketch.
-    sketch : str
+    sketch : str or SketchLaw
         Kind of sketch, as in `rotation_rows`.
+    weights : array of shape (k,), optional
+        ω_i, as from `information_weights`; equal by default. Unequal ones assume that partitions share their
+        coefficients.
 
     Returns
     -------
@@ -107,8 +131,13 @@ def stacked_fit(
     if len(row_counts) != len(parts):
         raise InputError(f"{len(parts)} sketches came with {len(row_counts)} row_counts: pass one count per sketch.")
     counts = np.asarray(row_counts, dtype=np.float64)
-    sizes = np.array([float(part.row_count) for part in parts])
-    stacked = np.vstack([part.factor for part in parts])
+    rotations = np.array([rotation_rows(sketch, int(count)) for count in counts])
+    # A sketch with more rows than its rotation holds all of them, and zeros.
+    sizes = np.minimum([float(part.row_count) for part in parts], rotations)
+    given = stack_weights(weights, len(parts))
+    scales = np.sqrt(given)
+    factors = [scale * part.factor for scale, part in zip(scales, parts, strict=True)]
+    stacked = np.vstack(factors)
     pooled = PartitionMoments(stacked, int(sizes.sum()), parts[0].free_columns, int(counts.sum()))
     rank = pooled.rank
     require_sketch_size(float(sizes.sum()), rank)
@@ -116,16 +145,18 @@ def stacked_fit(
         raise InputError(
             f"{counts.sum():g} rows of rank {rank} leave nothing to estimate the noise from: use more rows."
         )
-    rotations = np.array([rotation_rows(sketch, int(count)) for count in counts])
     finite = np.isfinite(rotations)
     sampling = np.where(finite, 1 - sizes / np.where(finite, rotations, 1.0), 1.0)
-    whitened = [part.root @ pooled.inverse_root for part in parts]
-    residuals = [part.factor[:, -1] - part.root @ pooled.solution for part in parts]
+    whitened = [factor[:, :-1] @ pooled.inverse_root for factor in factors]
+    residuals = [factor[:, -1] - factor[:, :-1] @ pooled.solution for factor in factors]
     grams = np.stack([product.T @ product for product in whitened])
     scores = np.stack([product.T @ residual for product, residual in zip(whitened, residuals, strict=True)])
     losses = np.array([float(residual @ residual) for residual in residuals])
     _require_openness(np.trace(grams, axis1=1, axis2=2), sizes, rank)
-    variances, departures = _second_moments(grams, scores, losses, sizes)
+    weighted = bool(np.ptp(given) > 0)
+    variances, departures = _second_moments(grams, scores, losses, sizes, 0 if weighted else _ROUNDS)
+    gaps = _gaps(grams, given, np.maximum(variances, 0.0) * sizes / counts) if weighted else np.zeros_like(grams)
+    metric = np.tensordot(1 / given, grams, axes=1)
     return StackedFit(
         pooled=pooled,
         grams=grams,
@@ -135,8 +166,31 @@ def stacked_fit(
         departures=departures,
         sampling=np.maximum(sampling, 0.0),
         # A rotation of P rows makes residuals of a sketch larger by P/(P − r).
-        minimal_loss=float(variances @ sizes) * (1 - rank / float(rotations.sum())),
+        minimal_loss=float(variances @ (sizes / given)) * (1 - rank / float(rotations.sum()))
+        - float(np.einsum("iab,ba->", gaps, metric)),
+        weights=given,
+        gaps=gaps,
     )
+
+
+def stack_weights(weights: ArrayLike | None, count: int) -> FloatArray:
+    """Return the weights of the sketches; they have no scale of their own, and get the mean one."""
+    if weights is None:
+        return np.ones(count)
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (count,) or not np.all(np.isfinite(values)) or np.any(values <= 0):
+        raise InputError(f"weights must be {count} positive numbers, one per sketch.")
+    return np.asarray(values / values.mean())
+
+
+def _gaps(grams: FloatArray, weights: FloatArray, noise: FloatArray) -> FloatArray:
+    """Covariance of the weighted less the exact fit to all rows: `σ_i² (ω_i A_w⁻¹ − G⁻¹) G_i (ω_i A_w⁻¹ − G⁻¹)`.
+
+    In coordinates in which `A_w = Σ ω_i A_i` is the identity; `noise` is `ω_i σ_i²`, and `grams` are `ω_i A_i`.
+    """
+    inverse = np.linalg.inv(np.tensordot(1 / weights, grams, axes=1))
+    away = np.eye(grams.shape[1]) - inverse[None] / weights[:, None, None]
+    return np.asarray(noise[:, None, None] * (away @ grams @ away))
 
 
 def _require_openness(shares: FloatArray, sizes: FloatArray, rank: int) -> None:
@@ -149,14 +203,14 @@ def _require_openness(shares: FloatArray, sizes: FloatArray, rank: int) -> None:
 
 
 def _second_moments(
-    grams: FloatArray, scores: FloatArray, losses: FloatArray, sizes: FloatArray
+    grams: FloatArray, scores: FloatArray, losses: FloatArray, sizes: FloatArray, rounds: int
 ) -> tuple[FloatArray, FloatArray]:
     """Estimate v_i and c_i c_iᵀ from the residuals of the stacked fit (A = I).
 
     Residuals are `e − xδ` with `δ = Σ x e`, so with `K_i = v_i A_i + c_i c_iᵀ/m_i` the covariance of partition i's part
     of δ, `E‖ê_i‖² = m_i v_i − 2 tr K_i + tr(A_i Σ K_j)`: k equations for the v_i, exact for fixed features and c = 0
-    (Rao's MINQUE). Likewise the scores `Σ x ê` of a partition are `c_i (1 − leverage)` in the mean, with the covariance
-    that `_score_noise` has.
+    (Rao's MINQUE): without rounds that is taken. Likewise the scores `Σ x ê` of a partition are `c_i (1 − leverage)` in
+    the mean, with the covariance that `_score_noise` has.
     """
     shares = np.trace(grams, axis1=1, axis2=2)
     system = np.einsum("iab,jba->ij", grams, grams) + np.diag(sizes - 2 * shares)
@@ -164,7 +218,7 @@ def _second_moments(
     squares = np.einsum("ia,ib->iab", scores, scores)
     departures = np.zeros_like(grams)
     variances = np.linalg.solve(system, losses)
-    for _ in range(_ROUNDS if len(grams) > 1 else 0):
+    for _ in range(rounds if len(grams) > 1 else 0):
         covariances = variances[:, None, None] * grams + departures / sizes[:, None, None]
         departures = (squares - _score_noise(grams, covariances)) / open_rows**2
         shifts = departures / sizes[:, None, None]

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from partsketch.common.errors import InputError
 from partsketch.theory.arguments import FloatArray, require_sketch_size, sizes_for
+from partsketch.theory.excess_loss import excess_loss
 from partsketch.theory.moments import PartitionLike, moments_of, pooled_moments
+from partsketch.theory.stacking import stack_weights
 
 
-def stacked_excess_loss_given_data(partitions: Sequence[PartitionLike], sketch_size: int | Sequence[int]) -> float:
+def stacked_excess_loss_given_data(
+    partitions: Sequence[PartitionLike], sketch_size: int | Sequence[int], weights: ArrayLike | None = None
+) -> float:
     """Approximate excess loss of one fit on all stacked Gaussian sketches (Extension of Theorem 3.1).
 
     In coordinates where G is the identity let `K_i` be the Gram matrix of partition i, `e_i` its residuals under exact
@@ -21,6 +27,9 @@ def stacked_excess_loss_given_data(partitions: Sequence[PartitionLike], sketch_s
     is lowered by `tr(K_i)/r`, one row in all, which makes the result exact for one partition; for alike partitions
     with sketch rows in proportion it is `ℓ r/(Σm_i − r − 1)`.
 
+    With weights ω_i all this is about the rows `√ω_i [X_i y_i]` and measured by the unweighted G, and what the weighted
+    fit to all rows loses itself is added: nothing is assumed of the partitions.
+
     Parameters
     ----------
     partitions : sequence of PartitionMoments or of pairs (X_i, y_i)
@@ -28,13 +37,18 @@ def stacked_excess_loss_given_data(partitions: Sequence[PartitionLike], sketch_s
     sketch_size : int or sequence of int
         Rows m_i of each sketch; valid for Σm_i > r + 1, and reliable when no partition decides a direction alone with
         few more sketch rows than such directions.
+    weights : array of shape (k,), optional
+        Weights ω_i of the sketches, fixed before sketching; equal by default.
 
     Returns
     -------
     float
         Approximate expected excess loss.
     """
-    moments = moments_of(partitions)
+    moments = exact = moments_of(partitions)
+    given = stack_weights(weights, len(moments))
+    if np.ptp(given) > 0:
+        moments = [replace(part, factor=np.sqrt(w) * part.factor) for part, w in zip(exact, given, strict=True)]
     pooled = pooled_moments(moments)
     sizes = sizes_for(len(moments), sketch_size)
     require_sketch_size(float(sizes.sum()), pooled.rank)
@@ -50,9 +64,11 @@ def stacked_excess_loss_given_data(partitions: Sequence[PartitionLike], sketch_s
     system = np.eye(len(sizes)) - pairs / counted[:, None] / inflations[None, :] ** 2
     response = variances * (inflations - 1) - pairs @ (variances / inflations) / counted
     changes = variances / inflations - np.linalg.solve(system, response) / inflations**2
-    sketching = float(changes @ np.einsum("ab,iba->i", inverse, products))
-    scores = np.stack([product.T @ residual for product, residual in zip(whitened, residuals, strict=True)])
-    return sketching + float(np.sum(np.sum((scores @ inverse) ** 2, axis=1) / counted))
+    metric = np.tensordot(1 / given, grams, axes=1)
+    sketching = float(changes @ np.einsum("ab,iba->i", metric @ inverse, products))
+    scores = np.stack([product.T @ residual for product, residual in zip(whitened, residuals, strict=True)]) @ inverse
+    aimed = excess_loss(exact, pooled.solution) if np.ptp(given) > 0 else 0.0
+    return sketching + float(np.sum(np.einsum("ia,ab,ib->i", scores, metric, scores) / counted)) + aimed
 
 
 def _equivalent_inverse(grams: FloatArray, counted: FloatArray) -> tuple[FloatArray, FloatArray]:

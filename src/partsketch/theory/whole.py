@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from partsketch.common.errors import InputError
-from partsketch.theory.approximations import noise_factor, rotation_rows
+from partsketch.common.sketch_law import SketchLaw
+from partsketch.theory.approximations import law_of, noise_factor, rotation_rows
 from partsketch.theory.arguments import require_sketch_size
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.chi_squares import (
@@ -23,7 +24,7 @@ from partsketch.theory.moments import PartitionMoments
 
 
 def certify_whole(
-    sketches: Sequence[PartitionMoments], row_count: int, sketch: str = "gaussian"
+    sketches: Sequence[PartitionMoments], row_count: int, sketch: str | SketchLaw = "gaussian"
 ) -> CertificateEstimate:
     """Estimate the excess loss of β̄ from its k sketches of all rows (Theorem 3.1).
 
@@ -36,7 +37,7 @@ def certify_whole(
         From `read_sketch`, all of the same number of rows m > r + 1.
     row_count : int
         Rows n behind them.
-    sketch : str
+    sketch : str or SketchLaw
         Kind of sketch, as in `rotation_rows`; for samples of rows `certify_row_samples` assumes less.
 
     Returns
@@ -57,7 +58,7 @@ def certify_whole(
     in_noise = k * (m - rank) * _widening(m, rank, rotation)
     relative, absolute, single = _confidences(loss, rank, m, k, rotation)
     in_gram = 4 + k * (single - 4) if single > 4 else 0.0
-    gaussian = sketch == "gaussian"
+    law = law_of(sketch)
     return CertificateEstimate(
         excess_loss=excess,
         standard_error=deviation_from_estimate(excess, min(rank, rotation - m), in_gram, in_noise),
@@ -67,10 +68,8 @@ def certify_whole(
         noise_variance=loss / (row_count - rank) if row_count > rank else math.nan,
         sketch_terms=np.full(k, excess / k),
         averaging_term=0.0,
-        kind="estimated" if gaussian else "approximate",
-        reason="unbiased for Gaussian sketches, whatever the data"
-        if gaussian
-        else "the exact formulas are for Gaussian sketches",
+        kind="estimated" if law.is_exact else "approximate",
+        reason="unbiased, whatever the data" if law.is_exact else law.reason,
         confidence=absolute,
         relative_confidence=relative,
     )

@@ -9,11 +9,15 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
 from partsketch import InputError
-from partsketch.report.explorer.server import ExplorerServer
+from partsketch.report.explorer import server as explorer_server
+from partsketch.report.explorer.page import page
+from partsketch.report.explorer.server import MOST_CONNECTIONS, ExplorerServer
+from partsketch.report.page.writer import environment
 
 
 def get(server: ExplorerServer, path: str, host: str | None = None) -> tuple[int, bytes]:
@@ -79,3 +83,47 @@ def test_the_command_prints_its_address_and_ends_with_control_c() -> None:
     assert process.returncode == 0
     assert "Traceback" not in errors
     assert errors.endswith("Stopped.\n")
+
+
+def test_at_most_32_connections_and_none_for_ever(server: ExplorerServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Idle connections take all places; the next is told so, and a little later they are gone."""
+    idle = [socket.create_connection(("127.0.0.1", server.server_port), timeout=10) for _ in range(MOST_CONNECTIONS)]
+    assert MOST_CONNECTIONS == 32
+    until = time.monotonic() + 10
+    while len(server._opened) < MOST_CONNECTIONS and time.monotonic() < until:
+        time.sleep(0.01)
+    assert get(server, f"/{server.token}/")[0] == 503
+    # One that sends a little now and then is no better than one that sends nothing.
+    idle[0].sendall(b"GET /")
+    monkeypatch.setattr(explorer_server, "LONGEST_SECONDS", 0.2)
+    for connection in idle:
+        assert connection.recv(1) == b""
+        connection.close()
+    monkeypatch.undo()
+    while server._opened and time.monotonic() < until:
+        time.sleep(0.01)
+    assert get(server, f"/{server.token}/")[0] == 200
+
+
+def test_a_failing_formula_is_told_and_the_page_goes_on(
+    server: ExplorerServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*arguments: object) -> None:
+        raise ZeroDivisionError("float division by zero")
+
+    monkeypatch.setattr(explorer_server, "numbers", fails)
+    status, body = get(server, f"/{server.token}/numbers?n=1000")
+    assert (status, body) == (500, b"The formulas failed unexpectedly (ZeroDivisionError): float division by zero.")
+    assert get(server, f"/{server.token}/")[0] == 200
+    with socket.create_connection(("127.0.0.1", server.server_port)) as rude:
+        rude.sendall(b"\x00\xff\r\n\r\n")
+    assert get(server, f"/{server.token}/")[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_without_jinja2_it_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    page.cache_clear()
+    environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(InputError, match="pip install 'partsketch"):
+        ExplorerServer(0)

@@ -2,7 +2,10 @@
 
 The compiler cannot know that the rows of a sketch and the rows of the data do not overlap, and checks it for every row
 or gives up on vector instructions. These operations say what is meant. Each product and each sum is rounded on its own,
-so the bits are those of plain loops, on processors with narrower registers as well.
+so the bits are those of plain loops, on processors with narrower registers as well. ARCHITECTURE.md says what each
+operation is for, and what plain loops cost instead.
+
+Pointers are opaque, as LLVM has them: what lies behind one is said where it is used.
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ LANES = 8
 #: Numbers between the row worked on and what is asked for meanwhile: about as many as arrive in the time memory takes.
 AHEAD = 1280
 
-_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+POINTER = ir.PointerType()
+_DOUBLE = ir.DoubleType()
+_VECTOR = ir.VectorType(_DOUBLE, LANES)
 _NOTHING = ir.Constant(_VECTOR, ir.Undefined)
 _INTEGERS = ir.VectorType(ir.IntType(64), LANES)
 _MASK = ir.VectorType(ir.IntType(1), LANES)
@@ -36,7 +41,7 @@ def index_of(number: int) -> Any:
 def _pointer(context: Any, builder: Any, signature: Any, args: Sequence[Any], which: int) -> Any:
     """Return the address of the lanes that start at an index of a flat array."""
     array = context.make_array(signature.args[which])(context, builder, args[which])
-    return lanes_from(builder, array.data, args[which + 1])
+    return place_of(builder, array.data, args[which + 1])
 
 
 def spread(builder: Any, number: Any) -> Any:
@@ -59,38 +64,47 @@ def first_lanes(builder: Any, count: Any) -> Any:
     return builder.icmp_signed("<", _COUNTING, _spread_integer(builder, count))
 
 
-def lanes_from(builder: Any, data: Any, index: Any) -> Any:
-    """Return the address of the lanes that start at an index of flat data."""
-    return builder.bitcast(builder.gep(data, [index]), _VECTOR.as_pointer())
+def place_of(builder: Any, data: Any, index: Any, kind: Any = _DOUBLE) -> Any:
+    """Return the address of an entry of flat data, doubles unless said otherwise."""
+    place = builder.gep(data, [index], source_etype=kind)
+    # The pointers of numba's arrays still have types, and llvmlite hands them on.
+    place.type = POINTER
+    return place
+
+
+def entry_of(context: Any, builder: Any, array_type: Any, data: Any, index: Any) -> Any:
+    """Return an entry of a flat array of any type."""
+    kind = context.get_data_type(array_type.dtype)
+    return builder.load(place_of(builder, data, index, kind), typ=kind)
 
 
 def ask_for(builder: Any, data: Any, index: Any) -> None:
-    """Ask for the cache line of a number, which may lie beyond the end: what cannot be reached is ignored."""
-    integer, byte = ir.IntType(32), ir.IntType(8).as_pointer()
-    kind = ir.FunctionType(ir.VoidType(), [byte, integer, integer, integer])
+    """Ask for the cache line of a double, which may lie beyond the end: what cannot be reached is ignored."""
+    integer = ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [POINTER, integer, integer, integer])
     ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
     # To read, into the second-level cache, as data.
     options = [ir.Constant(integer, number) for number in (0, 2, 1)]
-    builder.call(ask, [builder.bitcast(builder.gep(data, [index]), byte), *options])
+    builder.call(ask, [place_of(builder, data, index), *options])
 
 
 def masked_load(builder: Any, pointer: Any, mask: Any) -> Any:
     """Return the lanes that the mask names, zero in the others."""
-    kind = ir.FunctionType(_VECTOR, [_VECTOR.as_pointer(), ir.IntType(32), _MASK, _VECTOR])
+    kind = ir.FunctionType(_VECTOR, [POINTER, ir.IntType(32), _MASK, _VECTOR])
     load = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.load.v8f64.p0")
     return builder.call(load, [pointer, ir.Constant(ir.IntType(32), 8), mask, ir.Constant(_VECTOR, [0.0] * LANES)])
 
 
 def masked_store(builder: Any, values: Any, pointer: Any, mask: Any) -> None:
     """Write the lanes that the mask names."""
-    kind = ir.FunctionType(ir.VoidType(), [_VECTOR, _VECTOR.as_pointer(), ir.IntType(32), _MASK])
+    kind = ir.FunctionType(ir.VoidType(), [_VECTOR, POINTER, ir.IntType(32), _MASK])
     store = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.store.v8f64.p0")
     builder.call(store, [values, pointer, ir.Constant(ir.IntType(32), 8), mask])
 
 
 def load_lanes(builder: Any, pointer: Any) -> Any:
     """Return eight numbers. Rows of a caller's array start anywhere: only the alignment of a double is certain."""
-    return builder.load(pointer, align=8)
+    return builder.load(pointer, align=8, typ=_VECTOR)
 
 
 @intrinsic
@@ -146,7 +160,7 @@ def copy_groups(typingctx, out, at, apart, values, start, count, scale):  # type
         def addresses(block: Any) -> tuple[Any, Any]:
             source = builder.add(args[4], builder.shl(block, index_of(3)))
             target = builder.add(args[1], builder.mul(block, args[2]))
-            return lanes_from(builder, data, source), lanes_from(builder, place, target)
+            return place_of(builder, data, source), place_of(builder, place, target)
 
         blocks = builder.lshr(args[5], index_of(3))
         with cgutils.for_range(builder, blocks) as loop:
@@ -185,7 +199,7 @@ def _transform_of(rows: int) -> Callable[..., Any]:
             pointers = []
             index = args[1]
             for _ in range(rows):
-                pointers.append(lanes_from(builder, array.data, index))
+                pointers.append(place_of(builder, array.data, index))
                 index = builder.add(index, args[2])
             values = _butterflies(builder, [load_lanes(builder, pointer) for pointer in pointers])
             for pointer, value in zip(pointers, values, strict=True):
@@ -225,20 +239,17 @@ def transpose_eight(typingctx, out, at, out_step, values, first, step):  # type:
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
-        out_array, value_array = (context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 3))
-
-        def pointer(array: Any, kind: Any, index: Any) -> Any:
-            vector = ir.VectorType(kind, LANES)
-            return builder.bitcast(builder.gep(array.data, [index]), vector.as_pointer())
-
+        out_data, value_data = (context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 3))
+        kind, read = (context.get_data_type(signature.args[i].dtype) for i in (0, 3))
         rows, index = [], args[4]
         for _ in range(LANES):
-            rows.append(builder.load(pointer(value_array, value_array.data.type.pointee, index), align=8))
+            vector = ir.VectorType(read, LANES)
+            rows.append(builder.load(place_of(builder, value_data, index, read), align=8, typ=vector))
             index = builder.add(index, args[5])
-        kind, place = out_array.data.type.pointee, args[1]
+        place = args[1]
         for row in _transposed(builder, rows):
             narrow = row if row.type.element == kind else builder.trunc(row, ir.VectorType(kind, LANES))
-            builder.store(narrow, pointer(out_array, kind, place), align=4)
+            builder.store(narrow, place_of(builder, out_data, place, kind), align=4)
             place = builder.add(place, args[2])
         return context.get_dummy_value()
 

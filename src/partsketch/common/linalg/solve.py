@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from partsketch.common.linalg.double_double import DoubleDouble, Factor
 
 #: A column of which those before it leave a smaller part than this is determined by them: hundreds of times what
-#: rounding leaves of a column that was computed from others.
+#: rounding leaves of a column that was computed from others. The one rank tolerance of the package: sketches raise it
+#: by their `sketch_rounding`, and tolerances of other things have names and reasons of their own.
 RANK_TOLERANCE = 1e-13
 
 #: Variance inflation factor up to which a factor in doubles serves: its square root is what rounding is multiplied by.

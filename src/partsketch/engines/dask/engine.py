@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Any, Self
 
 from partsketch.common.errors import InputError
-from partsketch.engines.base import Engine, Outcomes
+from partsketch.engines.address import greet, reach
+from partsketch.engines.base import Engine, EngineCost, Outcomes
 from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
+from partsketch.engines.versions import WANTED, ask, check_versions
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import ChunkedRows
 from partsketch.sources.cluster.remote import ChunkedArrays
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 #: Seconds to wait for a scheduler that was given by its address.
 CONNECT_SECONDS = 10
+
+
+def _meet_scheduler(address: str, where: str) -> None:
+    """Refuse an address where something else than a Dask scheduler answers, before a client is made.
+
+    A client that cannot connect takes long, and complains once more when it is collected.
+    """
+    from distributed import Security
+    from distributed.core import rpc
+
+    async def identity() -> object:
+        async with rpc(address, connection_args=Security().get_connection_args("client")) as scheduler:
+            return await scheduler.identity()
+
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        greet(where, "Dask scheduler", lambda seconds: asyncio.run(asyncio.wait_for(identity(), seconds)))
+    finally:
+        logger.setLevel(before)
 
 
 class DaskEngine(Engine):
@@ -37,6 +62,7 @@ class DaskEngine(Engine):
     """
 
     name = "dask"
+    cost = EngineCost(0.005, 1e8)
 
     def __init__(self, where: Any = None, workers: int | None = None) -> None:
         try:
@@ -61,19 +87,21 @@ class DaskEngine(Engine):
 
         if self._where is not None and not isinstance(self._where, str):
             self._client = self._where
+            self._check_workers()
             return
         if isinstance(self._where, str):
             address = self._where.replace("dask://", "tcp://", 1)
-            try:
-                self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-            except (OSError, ValueError, TimeoutError) as error:
-                raise InputError(
-                    f"No Dask scheduler answers at {self._where}: start one (dask scheduler) or correct the address."
-                ) from error
+            reach(self._where, "dask://host:8786")
+            _meet_scheduler(address, self._where)
+            self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            self._check_workers()
             return
         try:
             self._client = Client.current()
             self._where = self._client
+            self._check_workers()
+        except InputError:
+            raise
         except ValueError:
             # One thread each: a fit is limited by memory bandwidth and the interpreter lock, not by waiting.
             self._cluster = LocalCluster(
@@ -84,8 +112,13 @@ class DaskEngine(Engine):
             )
             self._client = Client(self._cluster, set_as_default=False)
 
+    def _check_workers(self) -> None:
+        """Refuse workers without this version of partsketch; workers that come later are not asked."""
+        if not self._client.asynchronous:
+            check_versions("Dask", self._client.run(ask, WANTED, on_error="return"))
+
     def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+        self, source: Source, request: PassRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Outcomes:
         """Yield outcomes as bundles of tasks end on the cluster, merged there."""
         from partsketch.engines.dask.flight import Flight

@@ -17,7 +17,7 @@ from partsketch.engines.dask import work as dask_work
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import is_remote
 from partsketch.sources.cluster.remote import holds_rows, part_of
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 #: Most tasks whose results are merged on the cluster before they come to the driver.
 MOST_MERGED = 16
@@ -36,12 +36,12 @@ class Flight:
     """Submits tasks as others end, so that neither the scheduler nor the driver holds more than a few of them."""
 
     def __init__(
-        self, client: Any, source: Source, request: SummaryRequest, tasks: Sequence[Task], one_by_one: bool
+        self, client: Any, source: Source, request: PassRequest, tasks: Sequence[Task], one_by_one: bool
     ) -> None:
         import cloudpickle
 
         self._client, self._source, self._tasks = client, source, tasks
-        self._kind = request.specification.kind
+        self._merging = request.merging
         self._name = f"partsketch-{uuid4().hex[:12]}"
         self._ended: SimpleQueue[tuple[str, int]] = SimpleQueue()
         self._attempts: dict[int, Any] = {}
@@ -143,7 +143,7 @@ class Flight:
         key = f"{self._name}-merge-{first}-{uuid4().hex[:6]}"
         attempts = [self._attempts[unit] for unit in units]
         # First, so that summaries do not pile up behind rows.
-        future = self._client.submit(merge_bundles, self._kind, attempts, key=key, pure=False, priority=10)
+        future = self._client.submit(merge_bundles, self._merging, attempts, key=key, pure=False, priority=10)
         self._merges[first] = (units, future)
         future.add_done_callback(lambda _: self._ended.put(("merge", first)))
 

@@ -8,7 +8,7 @@ from typing import Any
 from partsketch.engines.bundles import Bundle, run_bundle
 from partsketch.engines.worker import run_on_chunks, run_task
 from partsketch.sources.base import Source
-from partsketch.summaries.tasks import SummaryRequest, Task, TaskResult
+from partsketch.summaries.tasks import PassRequest, Task, TaskResult
 
 
 class _StoppedError(Exception):
@@ -16,7 +16,7 @@ class _StoppedError(Exception):
 
 
 def attempt(
-    asked: tuple[Source, SummaryRequest],
+    asked: tuple[Source, PassRequest],
     first: int,
     tasks: Sequence[Task],
     chunks: Sequence[Any] | None = None,
@@ -31,7 +31,7 @@ def attempt(
             return run_on_chunks(source, request, task, chunks, stop)  # type: ignore[arg-type]
         return run_task(part or source, request, task, stop)
 
-    return run_bundle(request.specification.kind, list(enumerate(tasks, first)), work)
+    return run_bundle(request.merging, list(enumerate(tasks, first)), work)
 
 
 def _stop_when_cancelled() -> Callable[[int], None]:

@@ -8,17 +8,20 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from partsketch.common.errors import InputError
-from partsketch.engines.base import Engine, Outcomes, TaskOutcome
+from partsketch.common.errors import InputError, reason_of
+from partsketch.engines.address import greet, reach
+from partsketch.engines.base import Engine, EngineCost, Outcomes, TaskOutcome
 from partsketch.engines.bundles import Bundle, bundle_tasks, lost, merge_bundles, run_bundle, task_rows
 from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
+from partsketch.engines.versions import WANTED, ask, check_versions
 from partsketch.engines.worker import run_on_chunks, run_task
+from partsketch.sketches.base import Merging
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import ChunkedRows, is_remote
 from partsketch.sources.cluster.chunks import Chunks
 from partsketch.sources.cluster.remote import holds_rows, part_of
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 #: Results that one merging task takes.
 _FAN_IN = 8
@@ -55,6 +58,7 @@ class RayEngine(Engine):
     """
 
     name = "ray"
+    cost = EngineCost(0.005, 1e8)
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         ray = import_ray()
@@ -73,10 +77,16 @@ class RayEngine(Engine):
             ray.init(address="local", num_cpus=workers or usable_cores(), include_dashboard=False, **quiet)
             return
         try:
-            ray.init(address="auto" if address == "ray://auto" else address, **quiet)
+            if address == "ray://auto":
+                ray.init(address="auto", **quiet)
+            else:
+                _meet_server(address)
+                ray.init(address=address, **quiet)
         except (ConnectionError, ImportError, RuntimeError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
-            raise InputError(f"No Ray runtime can be reached at {address}: {reason}.") from error
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"No Ray runtime can be reached at {address}: {reason_of(error)}.") from error
+        check_versions("Ray", _versions(ray))
 
     def close(self) -> None:
         """Stop the runtime, or leave it, if this engine started or joined it."""
@@ -91,21 +101,55 @@ class RayEngine(Engine):
         return dataset_rows(data)
 
     def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+        self, source: Source, request: PassRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Outcomes:
         """Yield outcomes as bundles of tasks end and are merged; a bounded number is under way."""
         with RowProgress(task_rows(tasks, range(len(tasks)))) as progress:
             yield from _Run(self._ray, source, request, tasks, progress).outcomes(deadline)
 
 
+def _meet_server(address: str) -> None:
+    """Refuse an address where no server of Ray's protocol answers; Ray itself would try for minutes."""
+    host, port = reach(address, "ray://host:10001")
+    if os.environ.get("RAY_USE_TLS") == "1":
+        return
+    import grpc
+
+    def ready(seconds: float) -> None:
+        with grpc.insecure_channel(f"[{host}]:{port}" if ":" in host else f"{host}:{port}") as channel:
+            grpc.channel_ready_future(channel).result(timeout=seconds)
+
+    greet(address, "Ray Client server", ready)
+
+
+def _versions(ray: Any) -> dict[str, object]:
+    """Ask every node which partsketch its workers have."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    asked = {
+        node["NodeManagerHostname"]: ray.remote(ask)
+        .options(num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False))
+        .remote(WANTED)
+        for node in ray.nodes()
+        if node["Alive"]
+    }
+    found: dict[str, object] = {}
+    for host, answer in asked.items():
+        try:
+            found[host] = ray.get(answer)
+        except ray.exceptions.RayError as error:
+            found[host] = getattr(error, "cause", None) or error
+    return found
+
+
 class _Run:
     """One run: what waits, what is under way, what waits to be merged."""
 
     def __init__(
-        self, ray: Any, source: Source, request: SummaryRequest, tasks: Sequence[Task], progress: RowProgress
+        self, ray: Any, source: Source, request: PassRequest, tasks: Sequence[Task], progress: RowProgress
     ) -> None:
         self._ray, self._source, self._request, self._tasks, self._progress = ray, source, request, tasks, progress
-        self._kind = request.specification.kind
+        self._how = request.merging
         workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
         self._pieces_are_sent = not is_remote(source) and holds_rows(source)
         chunks: Chunks | None = source.chunks if is_remote(source) else None
@@ -154,7 +198,7 @@ class _Run:
         last = not self._waiting and not self._under_way
         while len(self._to_merge) >= _FAN_IN or (last and self._to_merge):
             group, self._to_merge = self._to_merge[:_FAN_IN], self._to_merge[_FAN_IN:]
-            self._merging[self._merge.remote(self._kind, *group) if len(group) > 1 else group[0]] = None
+            self._merging[self._merge.remote(self._how, *group) if len(group) > 1 else group[0]] = None
 
     def _end(self, ended: Any) -> Iterator[TaskOutcome]:
         if ended in self._merging:
@@ -191,7 +235,7 @@ def _work(shared: Any, part: Source | None, tasks: Sequence[tuple[int, Task]], *
     source: Any
     source, request = shared if part is None else (part, shared)
     if not blocks:
-        bundle = run_bundle(request.specification.kind, tasks, lambda task: run_task(source, request, task))
+        bundle = run_bundle(request.merging, tasks, lambda task: run_task(source, request, task))
     else:
         first = source.chunks.between(tasks[0][1].start, tasks[-1][1].stop).start
 
@@ -199,9 +243,9 @@ def _work(shared: Any, part: Source | None, tasks: Sequence[tuple[int, Task]], *
             needed = source.chunks.between(task.start, task.stop)
             return run_on_chunks(source, request, task, [blocks[number - first] for number in needed])
 
-        bundle = run_bundle(request.specification.kind, tasks, on_blocks)
+        bundle = run_bundle(request.merging, tasks, on_blocks)
     return task_rows([task for _, task in tasks], range(len(tasks))), bundle
 
 
-def _merge(kind: str, *bundles: Bundle) -> Bundle:
-    return merge_bundles(kind, bundles)
+def _merge(merging: Merging, *bundles: Bundle) -> Bundle:
+    return merge_bundles(merging, bundles)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
+import struct
 import sys
 from collections.abc import Sequence
 from typing import Any, cast
 
+from partsketch._version import __version__
 from partsketch.common.errors import InputError
-from partsketch.engines.base import Engine, Outcomes
+from partsketch.engines.address import greet, reach
+from partsketch.engines.base import Engine, EngineCost, Outcomes
 from partsketch.engines.bundles import bundle_tasks, task_rows
 from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
+from partsketch.engines.versions import WANTED, ask, check_versions
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import ChunkedRows, is_remote
 from partsketch.sources.cluster.remote import ChunkedColumns, holds_rows
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 #: Attempts at a task before a session started here gives it up; Spark's local mode makes a single one by default.
 _ATTEMPTS = 4
@@ -46,6 +52,7 @@ class SparkEngine(Engine):
     """
 
     name = "spark"
+    cost = EngineCost(0.02, 1e8)
 
     def __init__(self, where: Any = None, workers: int | None = None) -> None:
         session_class = import_session()
@@ -64,12 +71,14 @@ class SparkEngine(Engine):
                     f"{where} cannot be reached: use engine='spark' for that session, or stop it first."
                 )
         try:
-            self._context = self.session.sparkContext
+            self._context: Any = self.session.sparkContext
         except Exception as error:  # Spark Connect has an error class of its own, in a module that may be absent
             raise InputError(
                 "A Spark Connect session does not run Python functions on partitions that are known by number: use a "
                 "classic session."
             ) from error
+        if not self._started or not self._context.master.startswith("local"):
+            check_versions("Spark", _versions(self._context))
 
     def close(self) -> None:
         """Stop the session if this engine started it."""
@@ -84,7 +93,7 @@ class SparkEngine(Engine):
         return frame_rows(data)
 
     def run(
-        self, source: Source, request: SummaryRequest, tasks: Sequence[Task], deadline: float | None = None
+        self, source: Source, request: PassRequest, tasks: Sequence[Task], deadline: float | None = None
     ) -> Outcomes:
         """Yield outcomes as jobs end; files are read by several jobs, a `DataFrame` is run through by one."""
         from partsketch.engines.spark.jobs import FileJobs, run_jobs
@@ -102,6 +111,20 @@ class SparkEngine(Engine):
             yield from run_jobs(self._context, jobs, progress, deadline)
 
 
+def _versions(context: Any) -> dict[str, object]:
+    """Ask executors which partsketch they have, as many tasks as run at once."""
+    count = max(1, context.defaultParallelism)
+    try:
+        versions = context.parallelize([WANTED] * count, count).map(ask).collect()
+    except Exception as error:  # of Java, with the Python error of the executor in its text
+        text = str(error)
+        host = re.search(r"\(([^\s()]+) executor", text)
+        last = re.findall(r"^\s*(\w*(?:Error|Exception): .*)$", text, re.MULTILINE)
+        missing = ModuleNotFoundError(last[0] if last else text)
+        return {"an executor" if host is None else f"the executor on {host[1]}": missing}
+    return {"an executor": next((version for version in versions if version != __version__), __version__)}
+
+
 def _master(where: str | None, workers: int | None) -> str:
     local = (where or "").removeprefix("spark://")
     if where is None:
@@ -110,6 +133,25 @@ def _master(where: str | None, workers: int | None) -> str:
         inside = local.removeprefix("local").strip("[]") or "1"
         return f"local[{inside}]" if "," in inside else f"local[{inside},{_ATTEMPTS}]"
     return where
+
+
+def _meet_master(master: str) -> None:
+    """Refuse an address where no process of Spark answers; Spark itself would try for a minute.
+
+    Asked something that makes no sense, one says so (https://spark.apache.org, network-common: a frame has its length,
+    a type and a body; 3 is a request, 4 and 5 are the answers). One that speaks TLS hangs up: Spark may try then.
+    """
+    host, port = reach(master, "spark://host:7077")
+    question = struct.pack(">QBQI", 21 + 4, 3, 1, 4) + b"ping"
+
+    def ask(seconds: float) -> None:
+        with socket.create_connection((host, port), timeout=seconds) as connection:
+            connection.sendall(question)
+            answer = connection.recv(9)
+            if answer and answer[8:9] not in (b"\x04", b"\x05") and not answer.startswith(b"\x15\x03"):
+                raise ValueError("another protocol")
+
+    greet(master, "Spark master", ask)
 
 
 def _start(session_class: Any, master: str, where: str | None) -> Any:
@@ -121,7 +163,12 @@ def _start(session_class: Any, master: str, where: str | None) -> Any:
         # Spark's 200 are for a cluster; here each costs more than its work.
         builder = builder.config("spark.sql.shuffle.partitions", str(2 * usable_cores()))
     try:
+        if master.startswith("local"):
+            return builder.getOrCreate()
+        _meet_master(master)
         return builder.getOrCreate()
+    except InputError:
+        raise
     except Exception as error:  # Java that is missing, a master that does not answer: Spark has no common class
         lines = [line for line in str(error).splitlines() if line.strip()]
         reason = lines[0].strip().rstrip(".") if lines else type(error).__name__

@@ -26,7 +26,7 @@ from partsketch.sources.cluster.chunks import Chunks, Collection
 from partsketch.sources.cluster.remote import ChunkedColumns
 from partsketch.sources.identity import joint_digest, stream_digest
 from partsketch.sources.storage import schema_columns
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 T = TypeVar("T")
 
@@ -142,7 +142,7 @@ class FrameJob:
 
     divisible = False
 
-    def __init__(self, context: Any, source: ChunkedColumns, request: SummaryRequest, tasks: Sequence[Task]) -> None:
+    def __init__(self, context: Any, source: ChunkedColumns, request: PassRequest, tasks: Sequence[Task]) -> None:
         self.tasks = tasks
         self.waiting = [[range(len(tasks))]]
         chunks = source.chunks
@@ -151,7 +151,7 @@ class FrameJob:
         collection: Any = chunks.collection
         self._frame = collection.frame.select(*[f"`{name.replace('`', '``')}`" for name in source.selection.used])
         self._shared = context.broadcast((source.sent(), request, list(tasks)))
-        self._kind = request.specification.kind
+        self._merging = request.merging
         self._workers = max(1, context.defaultParallelism)
 
     def run(self, bundles: list[range]) -> list[Bundle]:
@@ -165,7 +165,7 @@ class FrameJob:
                 met = outcomes.repartition(parts, "task").groupBy("task")
                 outcomes = met.applyInArrow(meeting_work(self._shared), MEETING_OUTCOME)
             found = outcomes.select("value").rdd.map(lambda row: pickle.loads(row.value))
-        return collect_bundles(found, self._kind, parts)
+        return collect_bundles(found, self._merging, parts)
 
     def close(self) -> None:
         """Remove the broadcast value from the executors."""

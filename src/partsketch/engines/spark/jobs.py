@@ -16,9 +16,10 @@ from partsketch.engines.base import TaskOutcome
 from partsketch.engines.bundles import Bundle, lost, merge_bundles, run_bundle, task_rows
 from partsketch.engines.progress import RowProgress
 from partsketch.engines.worker import run_task
+from partsketch.sketches.base import Merging
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.remote import part_of
-from partsketch.summaries.tasks import SummaryRequest, Task
+from partsketch.summaries.tasks import PassRequest, Task
 
 #: Jobs that run at the same time: while the last tasks of one end, those of the next begin.
 _JOBS_AT_ONCE = 2
@@ -68,7 +69,7 @@ class FileJobs:
         self,
         context: Any,
         source: Source,
-        request: SummaryRequest,
+        request: PassRequest,
         tasks: Sequence[Task],
         bundles: Sequence[range],
         sends_rows: bool,
@@ -78,26 +79,26 @@ class FileJobs:
         self._context = context
         self._source = source if sends_rows else None
         self._shared = context.broadcast((None if sends_rows else source, request, list(tasks)))
-        self._kind = request.specification.kind
+        self._merging = request.merging
         per_job = max(1, context.defaultParallelism) * (1 if sends_rows else 4)
         starts = range(0, len(bundles), per_job)
         self.waiting = [list(bundles[start : start + per_job]) for start in reversed(starts)]
 
     def run(self, bundles: list[range]) -> list[Bundle]:
         """Summarise bundle by bundle on the executors; many are merged there in a tree."""
-        shared, kind = self._shared, self._kind
+        shared, merging = self._shared, self._merging
         items = [(list(bundle), self._part(bundle)) for bundle in bundles]
 
         def work(item: tuple[list[int], Source | None]) -> Bundle:
             source, request, tasks = shared.value
             indices, part = item
             chosen = [(index, tasks[index]) for index in indices]
-            bundle = run_bundle(kind, chosen, lambda task: run_task(part or source, request, task))
+            bundle = run_bundle(merging, chosen, lambda task: run_task(part or source, request, task))
             _spare_collector()
             return bundle
 
         ended = self._context.parallelize(items, len(items)).map(work)
-        return collect_bundles(ended, kind, len(items))
+        return collect_bundles(ended, merging, len(items))
 
     def _part(self, bundle: range) -> Source | None:
         if self._source is None:
@@ -119,11 +120,11 @@ def _spare_collector() -> None:
     gc.freeze()
 
 
-def collect_bundles(bundles: Any, kind: str, parts: int) -> list[Bundle]:
+def collect_bundles(bundles: Any, merging: Merging, parts: int) -> list[Bundle]:
     """Merge the bundles of an RDD by partition, and in a tree if it has many; bring what is left to the driver."""
 
     def merge(first: Bundle, second: Bundle) -> Bundle:
-        return merge_bundles(kind, [first, second])
+        return merge_bundles(merging, [first, second])
 
     merged = bundles.mapPartitions(lambda found: [reduce(merge, found, Bundle((), None))])
     return list(merged.collect()) if parts <= _FEW_BUNDLES else [merged.treeReduce(merge)]

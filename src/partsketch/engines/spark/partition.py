@@ -14,7 +14,7 @@ from partsketch.sources.cluster.chunked import ChunkedRows, HeldRows
 from partsketch.sources.cluster.remote import ChunkedColumns
 from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.memory.tables import TableRows
-from partsketch.summaries.tasks import SummaryRequest, Task, TaskResult
+from partsketch.summaries.tasks import PassRequest, Task, TaskResult
 
 #: What a partition sends on: of tasks done there a bundle (`value`), of others rows and the number of their first.
 PARTITION_OUTCOME = "task long, start long, value binary, rows binary"
@@ -22,7 +22,7 @@ PARTITION_OUTCOME = "task long, start long, value binary, rows binary"
 #: What is left where rows of a task have met.
 MEETING_OUTCOME = "value binary"
 
-Shared = tuple[ChunkedColumns, SummaryRequest, list[Task]]
+Shared = tuple[ChunkedColumns, PassRequest, list[Task]]
 
 
 def partition_work(shared: Any) -> Callable[[Any], Any]:
@@ -46,7 +46,7 @@ def meeting_work(shared: Any) -> Callable[[Any], Any]:
         values = [pickle.loads(value) for value in table["value"].to_pylist() if value is not None]
         if index >= 0 and not values:
             values = [_met(shared.value, index, table)]
-        return pa.table({"value": [pickle.dumps(merge_bundles(shared.value[1].specification.kind, values[:1]))]})
+        return pa.table({"value": [pickle.dumps(merge_bundles(shared.value[1].merging, values[:1]))]})
 
     return work
 
@@ -94,10 +94,10 @@ class _Partition:
         yield _answer(-1 - self.number, self.begin, value=self.bundle)
 
     def _summarise(self, index: int, start: int, pieces: Sequence[Any]) -> None:
-        kind = self.shared[1].specification.kind
+        merging = self.shared[1].merging
         task = self.shared[2][index]
-        bundle = run_bundle(kind, [(index, task)], lambda _: _summarised(self.shared, index, start, pieces))
-        self.bundle = merge_bundles(kind, [self.bundle, bundle])
+        bundle = run_bundle(merging, [(index, task)], lambda _: _summarised(self.shared, index, start, pieces))
+        self.bundle = merge_bundles(merging, [self.bundle, bundle])
 
 
 class _Numbered:
@@ -140,9 +140,7 @@ def _met(shared: Shared, index: int, table: Any) -> Bundle:
     streams = (pa.ipc.open_stream(table["rows"][position].as_buffer()) for position in order)
     pieces = [batch for stream in streams for batch in stream]
     task = tasks[index]
-    return run_bundle(
-        request.specification.kind, [(index, task)], lambda _: _summarised(shared, index, task.start, pieces)
-    )
+    return run_bundle(request.merging, [(index, task)], lambda _: _summarised(shared, index, task.start, pieces))
 
 
 def _summarised(shared: Shared, index: int, start: int, pieces: Sequence[Any]) -> TaskResult:

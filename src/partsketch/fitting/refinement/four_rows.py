@@ -17,10 +17,10 @@ from partsketch.common.linalg.lanes import (
     LANES,
     ask_for,
     first_lanes,
-    lanes_from,
     load_lanes,
     masked_load,
     masked_store,
+    place_of,
     spread,
 )
 
@@ -53,9 +53,9 @@ def four_products(typingctx, values, starts, width, vector, at, ahead):  # type:
         sums = [cgutils.alloca_once_value(builder, zero) for _ in starts]
 
         def add(column: Any, load: Callable[[Any], Any]) -> None:
-            shared = load(lanes_from(builder, given, builder.add(args[4], column)))
+            shared = load(place_of(builder, given, builder.add(args[4], column)))
             for total, start in zip(sums, starts, strict=True):
-                row = load(lanes_from(builder, data, builder.add(start, column)))
+                row = load(place_of(builder, data, builder.add(start, column)))
                 builder.store(_multiply_add(builder, row, shared, builder.load(total)), total)
 
         blocks = builder.lshr(args[2], ir.Constant(_INDEX, 3))
@@ -95,10 +95,10 @@ def add_four(typingctx, sums, values, start, width, products, ahead):  # type: i
         products = [spread(builder, product) for product in cgutils.unpack_tuple(builder, args[4])]
 
         def add(column: Any, load: Callable[[Any], Any]) -> tuple[Any, Any]:
-            place = lanes_from(builder, out, column)
+            place = place_of(builder, out, column)
             total = load(place)
             for start, product in zip(starts, products, strict=True):
-                row = load(lanes_from(builder, data, builder.add(start, column)))
+                row = load(place_of(builder, data, builder.add(start, column)))
                 total = _multiply_add(builder, row, product, total)
             return total, place
 

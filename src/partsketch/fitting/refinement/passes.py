@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -14,11 +14,11 @@ from partsketch.engines.gather import Collector, make_tasks
 from partsketch.engines.run import run_tasks
 from partsketch.engines.tolerance import Tolerance
 from partsketch.fitting.refinement import kernels
-from partsketch.sketches.base import SketchSpecification
+from partsketch.sketches.base import Merging
 from partsketch.sources.base import Block, DenseBlock, Source
 from partsketch.summaries.feeder import NotFiniteError
 from partsketch.summaries.partitions import Partitioning
-from partsketch.summaries.tasks import Feeder, Piece, SummaryRequest
+from partsketch.summaries.tasks import Feeder, PassRequest, Piece
 
 FloatArray = NDArray[np.float64]
 
@@ -28,15 +28,12 @@ _SEGMENT_NUMBERS, _LEAST_SEGMENT_ROWS, _SPARSE_SEGMENT_ROWS = 4_000_000, 2048, 3
 #: Rows that are converted at once when they do not lie in memory as they are needed.
 _CONVERTED_ROWS = 512
 
-#: Products of different rows are added, as sketches of different rows are.
-_ADDED = SketchSpecification("gaussian", 1, 0)
-
 _NO_WEIGHTS = np.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
-class ProductRequest(SummaryRequest):
-    """Asks for products in place of a sketch.
+class ProductRequest(PassRequest):
+    """Asks for products; those of different rows are added.
 
     Attributes
     ----------
@@ -48,9 +45,17 @@ class ProductRequest(SummaryRequest):
         Whether sums and sums of squares of the columns of sparse rows are wanted too.
     """
 
-    coefficients: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    partitioning: Partitioning
+    fit_intercept: bool
+    segment_rows: int
+    coefficients: FloatArray
     with_targets: bool = True
     with_scales: bool = False
+
+    @property
+    def merging(self) -> Merging:
+        """Adding."""
+        return Merging()
 
     def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
         """Return what multiplies the rows of one segment."""
@@ -101,7 +106,6 @@ class RowPasses:
         """Make one pass."""
         self.passes += 1
         request = ProductRequest(
-            _ADDED,
             self._partitioning,
             self._fit_intercept,
             segment_rows=self._segment_rows,
@@ -113,7 +117,7 @@ class RowPasses:
         collected = Collector(request, tasks)
         for outcome in run_tasks(self._engine, self._source, request, tasks, range(len(tasks)), Tolerance()):
             collected.add(outcome)
-        whole = collected.fold.result(0)
+        whole = collected.fold.take(0)
         if whole is None:
             raise InputError(f"There are no rows to fit in {self._source.description}.")
         matrix, (columns, count) = whole.matrices[0], coefficients.shape

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from partsketch.common.units import percentage
+from partsketch.common.units import p_value_phrase, percentage
 from partsketch.model.sentences import listed
 from partsketch.planner.diagnosis.results import Diagnosis
 
@@ -131,7 +131,7 @@ def _on_methods(found: Diagnosis) -> Iterator[str]:
     chance = None if found.heterogeneity is None else found.heterogeneity.p_value
     if chance is not None and chance < _HETEROGENEOUS:
         yield (
-            f"Coefficients differ between partitions more than chance allows (p = {chance:.1g}): "
+            f"Coefficients differ between partitions more than chance allows ({p_value_phrase(chance, 1)}): "
             "one model for all describes none of them well."
         )
     stack, partition, average = losses["stack"], losses["partition"], losses["average"]

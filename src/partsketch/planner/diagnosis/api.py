@@ -13,6 +13,7 @@ from partsketch.common.linalg.solve import solve_least_squares
 from partsketch.engines.gather import gather
 from partsketch.engines.local import LocalEngine
 from partsketch.fitting.data_request import DataRequest
+from partsketch.fitting.extremes import within_doubles
 from partsketch.fitting.keywords import FitKeywords
 from partsketch.fitting.options import FitOptions
 from partsketch.fitting.sketch_size import choose_sketch_size
@@ -112,7 +113,7 @@ def diagnose_source(source: Source, options: FitOptions) -> Diagnosis:
     features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
     free, target = int(options.fit_intercept), source.target_names[0]
     request = SummaryRequest(SketchSpecification("triangular"), partitioning, options.fit_intercept)
-    with one_thread_each():
+    with one_thread_each(), within_doubles(source):
         gathered = gather(watched, request, LocalEngine())
         empty = [name for name, rows in zip(partitioning.names, gathered.row_counts, strict=True) if rows == 0]
         if empty:

@@ -32,20 +32,22 @@ class SeenRows:
     def __init__(self, kept: Mapping[int, Influential], row_counts: Sequence[int], centre: FloatArray) -> None:
         self._kept = [kept[partition] for partition in range(len(row_counts))]
         self._counts, self._centre = row_counts, centre
-        self._moments = self._without(())
+        self._moments = [seen.moments(count) for seen, count in zip(self._kept, self._counts, strict=True)]
         self._pooled = pooled_moments(self._moments)
 
     def influential(self, names: Sequence[str], features: tuple[str, ...]) -> tuple[InfluentialRow, ...]:
         """Return the rows of large leverage in their partition, largest relative leverage first."""
         found = []
+        everywhere = _Leverages(self._moments)
         for partition, (seen, part) in enumerate(zip(self._kept, self._moments, strict=True)):
             leverages = _leverages(seen.rows, part)
             # A partition with few rows per column gives every row a large leverage; that is its size, not its rows.
             even = 3 * part.rank / part.row_count
             chosen = leverages >= max(LEVERAGE, min(even, 0.9))
             rows = seen.rows[chosen]
-            others = [other for j, other in enumerate(self._moments) if j != partition]
-            relative = np.mean([_leverages(rows, other) for other in others], axis=0) if others else leverages[chosen]
+            if not len(rows):
+                continue
+            relative = everywhere.in_others(rows, partition) if len(self._moments) > 1 else leverages[chosen]
             for row, number, leverage, share in zip(
                 rows, seen.numbers[chosen], leverages[chosen], relative, strict=True
             ):
@@ -67,7 +69,11 @@ class SeenRows:
         return divergence_ratio(left)
 
     def _without(self, numbers: Collection[int]) -> list[PartitionMoments]:
-        return [seen.moments(count, numbers) for seen, count in zip(self._kept, self._counts, strict=True)]
+        # Most partitions lose none of these rows.
+        return [
+            seen.moments(count, numbers) if np.isin(seen.numbers, list(numbers)).any() else whole
+            for seen, count, whole in zip(self._kept, self._counts, self._moments, strict=True)
+        ]
 
     def _furthest(self, row: FloatArray, features: tuple[str, ...]) -> tuple[str, float, float]:
         """Return the feature whose value is furthest from its mean, in deviations; from zero without intercept."""
@@ -85,6 +91,26 @@ class SeenRows:
         place = int(np.argmax(deviations)) if len(deviations) else 0
         value = float(values[place] + self._centre[first + place])
         return features[first + place], value, float(deviations[place])
+
+
+class _Leverages:
+    """Leverages of rows in many partitions at once."""
+
+    def __init__(self, moments: Sequence[PartitionMoments]) -> None:
+        self._inverse_roots = np.hstack([part.inverse_root for part in moments])
+        widths = [part.inverse_root.shape[1] for part in moments]
+        # A partition whose features are all zero determines nothing, and no row has a leverage there.
+        self._nonzero = np.flatnonzero(widths)
+        self._starts = np.cumsum([0, *widths])[self._nonzero]
+        self._count = len(moments)
+
+    def in_others(self, rows: FloatArray, partition: int) -> FloatArray:
+        """Return the mean leverage that rows of one partition would have in the others."""
+        leverages = np.zeros((len(rows), self._count))
+        if len(self._nonzero):
+            squares = (rows @ self._inverse_roots) ** 2
+            leverages[:, self._nonzero] = np.add.reduceat(squares, self._starts, axis=1)
+        return np.asarray(np.delete(leverages, partition, axis=1).mean(axis=1))
 
 
 def _leverages(rows: FloatArray, part: PartitionMoments) -> FloatArray:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from partsketch.common.units import percentage
+from partsketch.common.text import plain
+from partsketch.common.units import p_value_phrase, percentage
 from partsketch.planner.terminal_plot import terminal_plot
 
 if TYPE_CHECKING:
@@ -21,17 +22,17 @@ def diagnosis_text(found: Diagnosis, width: int = 120) -> str:
     """Return the diagnosis as text."""
     from io import StringIO
 
-    from rich.console import Console
+    from partsketch.common.terminal import text_console
 
     file = StringIO()
-    print_diagnosis(found, Console(file=file, width=width, highlight=False))
+    print_diagnosis(found, text_console(file, width))
     return "\n".join(line.rstrip() for line in file.getvalue().rstrip().splitlines())
 
 
 def print_diagnosis(found: Diagnosis, console: Console) -> None:
     """Print the diagnosis on a rich console: partitions, divergence, rows, losses, advice."""
     console.print(
-        f"{found.data}: {found.row_count:,} rows, {found.columns} columns to estimate of rank {found.rank}, "
+        f"{plain(found.data)}: {found.row_count:,} rows, {found.columns} columns to estimate of rank {found.rank}, "
         f"condition {found.condition:.3g}, target {found.target!r}, {len(found.partitions)} partitions",
         markup=False,
     )
@@ -53,7 +54,7 @@ def print_diagnosis(found: Diagnosis, console: Console) -> None:
         console.print(plot, markup=False)
         console.print()
     for sentence in found.advice:
-        console.print(f"• {sentence}", markup=False)
+        console.print(f"• {plain(sentence)}", markup=False)
 
 
 def _partition_table(found: Diagnosis) -> Table:
@@ -61,14 +62,14 @@ def _partition_table(found: Diagnosis) -> Table:
     for part in found.partitions[:_MOST_PARTITIONS]:
         burg = "" if part.burg_divergence is None else f"{part.burg_divergence:.3g}"
         values = (f"{part.row_count:,}", str(part.rank), f"{part.condition:.3g}", f"{part.distance:.3g}", burg)
-        table.add_row(part.name, *values, "stands apart" if part.stands_apart else "")
+        table.add_row(plain(part.name), *values, "stands apart" if part.stands_apart else "")
     return table
 
 
 def _matrix_table(found: Diagnosis) -> Table:
-    table = _table("D_ij/d", *(part.name for part in found.partitions))
+    table = _table("D_ij/d", *(plain(part.name) for part in found.partitions))
     for part, row in zip(found.partitions, found.divergence_matrix, strict=True):
-        table.add_row(part.name, *(f"{value / found.rank:.3g}" for value in row))
+        table.add_row(plain(part.name), *(f"{value / found.rank:.3g}" for value in row))
     return table
 
 
@@ -89,7 +90,7 @@ def _divergence_lines(found: Diagnosis) -> list[str]:
     if test is not None and test.p_value is not None:
         lines.append(
             f"Do partitions share coefficients? F = {test.statistic:.4g} with {test.degrees_of_freedom:.3g} and "
-            f"{test.residual_degrees_of_freedom:.3g} degrees of freedom, p = {test.p_value:.2g} (beside random "
+            f"{test.residual_degrees_of_freedom:.3g} degrees of freedom, {p_value_phrase(test.p_value)} (beside random "
             "partitions of the same rows)"
         )
     elif test is not None:
@@ -103,10 +104,10 @@ def _row_table(found: Diagnosis) -> Table:
     for row in found.influential_rows[:_MOST_ROWS]:
         table.add_row(
             str(row.row),
-            row.partition,
+            plain(row.partition),
             f"{row.leverage:.3f}",
             f"{row.relative_leverage:.3g}",
-            row.column,
+            plain(row.column),
             f"{row.value:.4g}",
             f"{row.deviations:.3g}",
         )

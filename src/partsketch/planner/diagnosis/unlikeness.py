@@ -33,11 +33,11 @@ def partition_diagnoses(
     burg = _burg(moments, evened, counts)
     spare = counts - rank - 1
     chance = np.where(spare > 0, (rank + 1) / np.where(spare > 0, spare, 1.0), np.inf)
+    apart = (evened + evened.T) / 2 / rank - 1
     found = []
     for i, part in enumerate(moments):
-        others = [j for j in range(len(moments)) if j != i]
-        distances = [(evened[i, j] + evened[j, i]) / 2 / rank - 1 for j in others]
-        distance = float(np.median(distances)) if others else 0.0
+        others = np.delete(np.arange(len(moments)), i)
+        distance = float(np.median(apart[i, others])) if len(others) else 0.0
         solution = solve_least_squares(part.factor, features, 1, part.free_columns)
         found.append(
             PartitionDiagnosis(
@@ -45,7 +45,7 @@ def partition_diagnoses(
                 row_count=part.row_count,
                 rank=part.rank,
                 condition=float(solution.condition),
-                burg_divergence=None if burg is None or not others else float(burg[i, others].mean() / rank),
+                burg_divergence=None if burg is None or not len(others) else float(burg[i, others].mean() / rank),
                 distance=distance,
                 stands_apart=bool(distance > max(_FAR, _TIMES_CHANCE * float(chance.max()))),
             )

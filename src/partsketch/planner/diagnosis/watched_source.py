@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.blas import triangular_factor
-from partsketch.sketches.base import Accumulator, Columns, SketchSpecification, Stream, get_sketch
+from partsketch.sketches.accumulator import Accumulator, Columns, Stream
+from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import Block, Source
 from partsketch.sources.wrapper import SourceWrapper
 from partsketch.summaries.partitions import Partitioning

@@ -6,6 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+#: Shares of the minimal loss below this are rounding, and not drawn: one partition loses nothing by averaging.
+ROUNDING = 1e-12
+
+#: Largest value on an axis.
+_FURTHEST = 4e307
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -54,7 +60,8 @@ def _round_step(step: float) -> float:
 
 def linear_scale(values: Sequence[float], start: float, end: float, margin: float = 0.04) -> Scale:
     """Return a scale that holds all values with a margin."""
-    low, high = min(values), max(values)
+    # Axes end where their lengths are still numbers.
+    low, high = (min(max(value, -_FURTHEST), _FURTHEST) for value in (min(values), max(values)))
     reach = (high - low) * margin or abs(high) * 0.5 or 1.0
     return Scale(low - reach, high + reach, start, end)
 

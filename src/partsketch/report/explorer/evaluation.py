@@ -11,7 +11,7 @@ import numpy as np
 from partsketch import theory
 from partsketch.common.errors import InputError
 from partsketch.report.charts.plots import Line, Mark, line_chart
-from partsketch.report.charts.scales import percent
+from partsketch.report.charts.scales import ROUNDING, percent
 from partsketch.report.explorer.state import SLIDERS, State
 
 _POINTS = 48
@@ -118,7 +118,7 @@ def figure(state: State, axis: str) -> str:
         points = []
         for place in places:
             value, _ = told(quantity.value, replace(state, k=place) if axis == "k" else replace(state, m=place))
-            if value is not None and value > 1e-12 * least:
+            if value is not None and value > ROUNDING * least:
                 points.append((float(place), value / least))
         lines.append(Line(quantity.symbol, tuple(points), quantity.colour))
     # A curve that runs off to infinity near its end would flatten all the others.

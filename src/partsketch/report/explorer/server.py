@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import secrets
+import socket
+import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from partsketch.common.errors import InputError
+from partsketch.common.errors import InputError, reason_of
 from partsketch.planner.calibration import Calibration, calibration
 from partsketch.report.explorer.numbers import numbers, refused
 from partsketch.report.explorer.page import page, standalone_figure
@@ -17,22 +21,64 @@ from partsketch.report.explorer.state import State
 
 HOST = "127.0.0.1"
 _LONGEST_ADDRESS = 4000
+#: Connections at once: one reader's browser opens a handful.
+MOST_CONNECTIONS = 32
+#: Seconds that a connection may last, idle or slow; an answer takes a fraction of one.
+LONGEST_SECONDS = 30.0
+_BUSY = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 5\r\n\r\n"
 
 
 class ExplorerServer(ThreadingHTTPServer):
     """Serves the page under a random token, on 127.0.0.1 only."""
 
     daemon_threads = True
+    request_queue_size = MOST_CONNECTIONS
 
     def __init__(self, port: int, start: State | None = None, speeds: Calibration | None = None) -> None:
         self.token = secrets.token_urlsafe(24)
         self.start = start or State()
+        self._opened: dict[socket.socket, float] = {}
+        self._lock = threading.Lock()
+        # Made before anybody is told an address: what it needs may not be installed.
+        page()
         self.speeds = calibration() if speeds is None else speeds
         try:
             super().__init__((HOST, port), _Handler)
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"Cannot listen on port {port}: {reason}; leave --port out to get a free one.") from error
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own, unless too many are being answered."""
+        with self._lock:
+            accepted = len(self._opened) < MOST_CONNECTIONS
+            if accepted:
+                self._opened[request] = time.monotonic()
+        if accepted:
+            super().process_request(request, client_address)
+            return
+        with contextlib.suppress(OSError):
+            request.setblocking(False)
+            request.send(_BUSY)
+        super().shutdown_request(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection, and let another one have its place."""
+        with self._lock:
+            self._opened.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """End connections that have lasted too long; called twice a second."""
+        oldest = time.monotonic() - LONGEST_SECONDS
+        with self._lock:
+            late = [request for request, opened in self._opened.items() if opened < oldest]
+        for request in late:
+            with contextlib.suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a connection that broke: the reader knows, and the terminal shows the address."""
 
     @property
     def address(self) -> str:
@@ -44,8 +90,19 @@ class _Handler(BaseHTTPRequestHandler):
     server: ExplorerServer
     server_version = "partsketch"
     sys_version = ""
+    timeout = LONGEST_SECONDS
 
     def do_GET(self) -> None:
+        try:
+            self._respond()
+        except OSError:
+            raise
+        except Exception as error:
+            # One reader's odd question must not end the page for good, and a traceback is no answer.
+            reason = f"The formulas failed unexpectedly ({type(error).__name__}): {reason_of(error)}."
+            self._send(500, "text/plain", reason.encode("utf-8", "replace"))
+
+    def _respond(self) -> None:
         parts = urlsplit(self.path)
         _, _, rest = parts.path.partition("/")
         token, _, place = rest.partition("/")

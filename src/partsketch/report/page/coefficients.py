@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from partsketch.model.intervals import EXACT
 from partsketch.report.charts.scales import Scale, linear_scale, short
 from partsketch.report.page.entry import Entry
 from partsketch.summaries.tasks import INTERCEPT
@@ -20,7 +21,7 @@ def colour_of(position: int) -> int:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A coefficient in one model; None where nothing can be said."""
+    """A coefficient in one model, its intervals for the truth and for the exact fit; None where nothing can be said."""
 
     value: float
     lower: float | None
@@ -28,6 +29,8 @@ class Estimate:
     error: float | None
     t_value: float | None
     p_value: float | None
+    exact_lower: float | None
+    exact_upper: float | None
 
     @property
     def leaves_out_zero(self) -> bool:
@@ -59,10 +62,18 @@ def coefficient_table(entries: Sequence[Entry], level: float) -> CoefficientTabl
     """Collect the coefficients of all models."""
     found: dict[tuple[str, str], list[Estimate | None]] = {}
     for position, entry in enumerate(entries):
-        for row in entry.model.summary(level).rows:
+        of_exact = entry.model.summary(level, of=EXACT).rows
+        for row, exact in zip(entry.model.summary(level).rows, of_exact, strict=True):
             estimates = found.setdefault((row.target, row.name), [None] * len(entries))
             estimates[position] = Estimate(
-                row.coefficient, row.lower, row.upper, row.standard_error, row.t_value, row.p_value
+                value=row.coefficient,
+                lower=row.lower,
+                upper=row.upper,
+                error=row.standard_error,
+                t_value=row.t_value,
+                p_value=row.p_value,
+                exact_lower=exact.lower,
+                exact_upper=exact.upper,
             )
     scales = _Scales.of(found)
     rows = tuple(

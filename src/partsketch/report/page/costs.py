@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from partsketch.model.methods import METHODS
@@ -10,7 +11,7 @@ from partsketch.planner.calibration import Calibration
 from partsketch.planner.costs import flops, seconds, sent_bytes, summary_bytes
 from partsketch.planner.work import Work
 from partsketch.report.page.entry import Entry
-from partsketch.sketches.base import usual_size
+from partsketch.sketches.base import is_kind, usual_size
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ def method_costs(entry: Entry, speeds: Calibration) -> list[MethodCost]:
     model = entry.model
     costs = []
     for name in METHODS:
-        work = _work(entry, name, speeds)
+        work = _work(entry, name)
+        # The package that a kind of sketch came from need not be on this machine.
+        known = is_kind(work.sketch)
         measured = entry.seconds if name == model.method else entry.exact_seconds if name == "exact" else None
         costs.append(
             MethodCost(
@@ -56,8 +59,8 @@ def method_costs(entry: Entry, speeds: Calibration) -> list[MethodCost]:
                 estimator_bytes=sent_bytes(work),
                 summary_bytes=summary_bytes(work),
                 bytes_in_all=summary_bytes(work) * (1 if name == "exact" else work.partitions),
-                operations=_known(flops(work)),
-                predicted=_known(seconds(work, speeds)),
+                operations=_known(flops(work)) if known else None,
+                predicted=_known(seconds(work, speeds)) if known else None,
                 measured=measured,
                 is_this_fit=name == model.method,
             )
@@ -65,7 +68,13 @@ def method_costs(entry: Entry, speeds: Calibration) -> list[MethodCost]:
     return costs
 
 
-def _work(entry: Entry, name: str, speeds: Calibration) -> Work:
+def _storage(data: str) -> str:
+    """Return where the rows were: "2 CSV files" in CSV; arrays in files are mapped into memory."""
+    files = re.fullmatch(r"\d+ (.+) files?", data)
+    return files[1] if files and files[1] not in ("NumPy", "sketch") else "memory"
+
+
+def _work(entry: Entry, name: str) -> Work:
     model, record = entry.model, entry.model.record
     columns = len(model.column_names)
     own, method = METHODS[model.method], METHODS[name]
@@ -78,7 +87,7 @@ def _work(entry: Entry, name: str, speeds: Calibration) -> Work:
         sketch=str(record.options.get("sketch", "gaussian")) if method.sketched else "triangular",
         partitions=len(record.partitions) if has_parts else int(record.options.get("n_partitions", 1)),
         sketch_size=(record.sketch_size or usual_size(columns)) if method.sketched else None,
-        storage=next((kind for kind in speeds.decoded_number if kind in record.data), "memory"),
+        storage=_storage(record.data),
     )
 
 

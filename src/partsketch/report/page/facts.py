@@ -6,6 +6,7 @@ import shlex
 from dataclasses import MISSING, fields
 from typing import Any
 
+from partsketch.common.units import p_value_phrase
 from partsketch.fitting.options import FitOptions
 from partsketch.model.methods import METHODS
 from partsketch.model.model import Model
@@ -114,7 +115,7 @@ def certificate_words(entry: Entry) -> list[tuple[str, str, list[tuple[str, str]
         if test is not None and test.p_value is not None:
             words = (
                 f"F = {test.statistic:.4g} with {test.degrees_of_freedom:.3g} and "
-                f"{test.residual_degrees_of_freedom:.3g} degrees of freedom, p = {test.p_value:.3g}"
+                f"{test.residual_degrees_of_freedom:.3g} degrees of freedom, {p_value_phrase(test.p_value, 3)}"
             )
             numbers.append(("do partitions share coefficients", words))
         elif test is not None:

@@ -11,11 +11,9 @@ import numpy as np
 from partsketch.model.outlook import LossPoint
 from partsketch.report.charts.heat_map import heat_map
 from partsketch.report.charts.plots import Line, Mark, line_chart, point_chart
-from partsketch.report.charts.scales import percent, short
+from partsketch.report.charts.scales import ROUNDING, percent, short
 from partsketch.report.page.entry import Entry
 
-#: Shares of the minimal loss below this are rounding: one partition loses nothing by averaging.
-_ROUNDING = 1e-12
 _METHODS = ("whole", "partition", "stack", "average")
 _BASES = {
     "exact": "from the exact summaries, neighbouring partitions merged",
@@ -69,7 +67,7 @@ def _losses(
     lines = []
     for colour, method in enumerate(_METHODS, start=1):
         pairs = [(float(getattr(p, axis)), share(p, method)) for p in points]
-        shown = tuple((x, y) for x, y in pairs if y is not None and y > _ROUNDING)
+        shown = tuple((x, y) for x, y in pairs if y is not None and y > ROUNDING)
         guessed = border if axis == "partitions" and method in ("partition", "average") else None
         lines.append(Line(method, shown, colour, guessed))
     if not any(line.points for line in lines):
@@ -78,7 +76,7 @@ def _losses(
     colour = _METHODS.index(entry.model.method) + 1 if entry.model.method in _METHODS else 5
     # Exact least squares has neither k nor m: the line is where a sketched fit would be unless told otherwise.
     marked = f"this fit ({entry.model.method})" if entry.model.method != "exact" else "usual choice"
-    mark = Mark(marked, float(chosen), own if own and own > _ROUNDING else None, colour)
+    mark = Mark(marked, float(chosen), own if own and own > ROUNDING else None, colour)
     title = f"Excess loss against {axis_name}"
     bases = list(dict.fromkeys(_BASES[p.basis] for p in points))
     words = (

@@ -12,7 +12,7 @@ from typing import Any
 
 from partsketch._version import __version__
 from partsketch.common.errors import InputError
-from partsketch.common.files import write_atomically
+from partsketch.common.files import check_output, write_atomically
 from partsketch.common.units import bytes_text, count_text, seconds_text
 from partsketch.model.model import Model
 from partsketch.planner.calibration import Calibration, calibration
@@ -24,6 +24,7 @@ from partsketch.report.page.entry import Entry, entries_of
 from partsketch.report.page.figures import Figure, divergence_figure, loss_figures, residual_figures
 from partsketch.report.page.residual_sample import ResidualSample, sample_residuals
 from partsketch.sources.base import Source
+from partsketch.sources.files.paths import local_files
 
 LEVEL = 0.95
 _FOLDER = Path(__file__).parent
@@ -125,7 +126,7 @@ def report_fit(model: Model, source: Source, path: Path, seconds: float, exact_s
     except InputError as error:
         residuals, reason = None, _as_clause(str(error))
     entry = Entry(model, model.method, residuals, reason, seconds, exact_seconds)
-    write_atomically(path, render([entry]).encode())
+    write_atomically(path, render([entry]).encode(), model.record.input_files())
 
 
 def _as_clause(sentence: str) -> str:
@@ -148,4 +149,6 @@ def write_report(
     names
         What the report calls the models; by default their methods.
     """
-    write_atomically(Path(path), render(entries_of(models, names, data)).encode())
+    inputs = [*local_files(data), *(file for model in models for file in model.record.input_files())]
+    check_output(path, inputs)
+    write_atomically(Path(path), render(entries_of(models, names, data)).encode(), inputs)

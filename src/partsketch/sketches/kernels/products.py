@@ -19,7 +19,7 @@ from numba.core import cgutils
 from numba.extending import get_cython_function_address, intrinsic
 
 from partsketch.common.linalg.compiled import compiled
-from partsketch.common.linalg.lanes import AHEAD, LANES, copy_groups, fetch_all
+from partsketch.common.linalg.lanes import AHEAD, LANES, POINTER, copy_groups, fetch_all, index_of, place_of
 from partsketch.sketches.random import make_normals
 
 _INTEGER, _NUMBER, _LETTER = ir.IntType(32), ir.DoubleType(), ir.IntType(8)
@@ -36,9 +36,8 @@ def _add_product(typingctx, address, width, count, rows, tile, tile_at, numbers,
     """Add S A to `total`: A is rows × width from `tile_at` on, S count × rows, all flat and held by rows."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
-        def place(array: int, at: Any = None) -> Any:
-            data = context.make_array(signature.args[array])(context, builder, args[array]).data
-            return data if at is None else builder.gep(data, [at])
+        def place(array: int, at: Any) -> Any:
+            return place_of(builder, context.make_array(signature.args[array])(context, builder, args[array]).data, at)
 
         def kept(value: Any) -> Any:
             return cgutils.alloca_once_value(builder, value)
@@ -46,9 +45,10 @@ def _add_product(typingctx, address, width, count, rows, tile, tile_at, numbers,
         width, count, rows = (kept(builder.trunc(args[i], _INTEGER)) for i in (1, 2, 3))
         plain, one = kept(ir.Constant(_LETTER, ord("N"))), kept(ir.Constant(_NUMBER, 1.0))
         # The library holds matrices by columns and so sees all three transposed: Totalᵀ += Aᵀ Sᵀ.
-        given = [plain, plain, width, count, rows, one, place(4, args[5]), width, place(6), rows, one]
+        given = [plain, plain, width, count, rows, one, place(4, args[5]), width, place(6, index_of(0)), rows, one]
         given += [place(7, args[8]), width]
-        kind = ir.FunctionType(ir.VoidType(), [value.type for value in given])
+        # The one pointer with a type: llvmlite learns from it what a function takes that is known by its address alone.
+        kind = ir.FunctionType(ir.VoidType(), [POINTER] * len(given))
         builder.call(builder.inttoptr(args[0], kind.as_pointer()), given)
         return context.get_dummy_value()
 

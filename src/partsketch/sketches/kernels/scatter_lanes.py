@@ -17,11 +17,12 @@ from numba.extending import intrinsic
 from partsketch.common.linalg.lanes import (
     LANES,
     ask_for,
+    entry_of,
     first_lanes,
     index_of,
-    lanes_from,
     load_lanes,
     masked_load,
+    place_of,
     spread,
 )
 
@@ -35,7 +36,7 @@ def add_row(typingctx, out, at, values, start, count, scale, ahead):  # type: ig
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
         target, source = (
-            builder.gep(context.make_array(signature.args[i])(context, builder, args[i]).data, [args[i + 1]])
+            place_of(builder, context.make_array(signature.args[i])(context, builder, args[i]).data, args[i + 1])
             for i in (0, 2)
         )
         factor = spread(builder, args[5])
@@ -43,7 +44,7 @@ def add_row(typingctx, out, at, values, start, count, scale, ahead):  # type: ig
         def add(block: Any, mask: Any = None) -> None:
             index = builder.shl(block, index_of(3))
             ask_for(builder, source, builder.add(index, args[6]))
-            place, taken = lanes_from(builder, target, index), lanes_from(builder, source, index)
+            place, taken = place_of(builder, target, index), place_of(builder, source, index)
             row = load_lanes(builder, taken) if mask is None else masked_load(builder, taken, mask)
             builder.store(builder.fadd(load_lanes(builder, place), builder.fmul(row, factor)), place, align=8)
 
@@ -71,12 +72,12 @@ def add_to_each(typingctx, out, base, unit, places, first, step, signs, count, v
             context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 3, 6, 8)
         )
 
-        row = load_lanes(builder, lanes_from(builder, value_array.data, args[9]))
+        row = load_lanes(builder, place_of(builder, value_array.data, args[9]))
         with cgutils.for_range(builder, args[7]) as loop:
             entry = builder.add(args[4], builder.mul(loop.index, args[5]))
-            place = builder.load(builder.gep(place_array.data, [entry]))
-            sign = builder.load(builder.gep(sign_array.data, [entry]))
-            target = lanes_from(builder, out_array.data, builder.add(args[1], builder.mul(place, args[2])))
+            place = entry_of(context, builder, signature.args[3], place_array.data, entry)
+            sign = entry_of(context, builder, signature.args[6], sign_array.data, entry)
+            target = place_of(builder, out_array.data, builder.add(args[1], builder.mul(place, args[2])))
             total = builder.fadd(load_lanes(builder, target), builder.fmul(row, spread(builder, sign)))
             builder.store(total, target, align=8)
         return context.get_dummy_value()
@@ -97,15 +98,15 @@ def _adding_to_eight(groups: int) -> Callable[..., Any]:
             rows, bases = [], []
             index, base = args[7], args[1]
             for _ in range(groups):
-                rows.append(load_lanes(builder, lanes_from(builder, value_data, index)))
+                rows.append(load_lanes(builder, place_of(builder, value_data, index)))
                 bases.append(base)
                 index, base = builder.add(index, args[8]), builder.add(base, args[2])
             for number in range(LANES):
                 entry = builder.add(args[5], index_of(number))
-                place = builder.zext(builder.load(builder.gep(place_data, [entry])), ir.IntType(64))
-                sign = spread(builder, builder.load(builder.gep(sign_data, [entry])))
+                place = builder.zext(entry_of(context, builder, signature.args[3], place_data, entry), ir.IntType(64))
+                sign = spread(builder, entry_of(context, builder, signature.args[4], sign_data, entry))
                 for row, base in zip(rows, bases, strict=True):
-                    target = lanes_from(builder, out_data, builder.add(base, place))
+                    target = place_of(builder, out_data, builder.add(base, place))
                     total = builder.fadd(load_lanes(builder, target), builder.fmul(row, sign))
                     builder.store(total, target, align=8)
             return context.get_dummy_value()

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeGuard
 
 from partsketch.sources.base import FilePart, Source
 from partsketch.sources.cluster.chunks import Chunks, T, cluster_of, refuse_collection
-from partsketch.sources.files.parquet import check_same_kinds
+from partsketch.sources.files.file_rows import check_same_kinds
 from partsketch.sources.files.paths import check_same_columns
 from partsketch.sources.storage import Column, RawBlock, Rows, StorageCapabilities
 
@@ -92,8 +92,6 @@ class ChunkedRows(InChunks, StorageCapabilities):
     columns: tuple[Column, ...]
     chosen: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
-    replayable: bool = True
-    random_access: bool = True
 
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> ChunkedRows:
         """Return the rows with these columns."""
@@ -105,14 +103,6 @@ class ChunkedRows(InChunks, StorageCapabilities):
     def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Refuse: rows do not come to the driver."""
         raise self.chunks.refuse_reading()
-
-    def counted(self) -> ChunkedRows:
-        """Return these rows: they are counted."""
-        return self
-
-    def explain_text(self, name: str) -> str:
-        """Say nothing: types of a collection are declared."""
-        return ""
 
     def sent(self) -> ChunkedRows:
         """Return what a worker needs to know."""
@@ -170,10 +160,6 @@ class HeldRows(StorageCapabilities):
 
     parts: tuple[tuple[int, Rows], ...]
     description: str
-    replayable: bool = True
-    random_access: bool = True
-    boundaries: tuple[int, ...] = ()
-    files: tuple[FilePart, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -197,11 +183,3 @@ class HeldRows(StorageCapabilities):
                 return
             for raw in rows.raw_blocks(start - first, None if stop is None else stop - first, block_rows):
                 yield replace(raw, start=raw.start + first)
-
-    def counted(self) -> HeldRows:
-        """Return these rows: they are counted."""
-        return self
-
-    def explain_text(self, name: str) -> str:
-        """Say nothing: columns were chosen before the rows were sent."""
-        return ""

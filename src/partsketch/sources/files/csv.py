@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any
 
 from partsketch.common.errors import InputError, UnreadableError
-from partsketch.sources.base import FilePart
 from partsketch.sources.files import csv_faults
 from partsketch.sources.files.csv_stream import open_csv, truth_values
-from partsketch.sources.files.parquet import declared_columns
+from partsketch.sources.files.file_rows import FileRows, declared_columns
 from partsketch.sources.files.paths import DataFiles, check_same_columns, reading
-from partsketch.sources.memory.tables import cut
-from partsketch.sources.storage import Column, RawBlock, StorageCapabilities, schema_columns
+from partsketch.sources.storage import Column, schema_columns
 
 
 @dataclass(frozen=True)
-class CsvRows(StorageCapabilities):
+class CsvRows(FileRows):
     """Rows of CSV files, in the order of the files.
 
     Attributes
@@ -29,74 +26,18 @@ class CsvRows(StorageCapabilities):
         Columns that looked like true and false there: read as text, for numbers may follow.
     first_file
         Index of the first file with rows.
-    sizes
-        Number of rows of each file, once counted.
+    texts
+        Columns that are delivered as text.
     """
 
-    data_files: DataFiles
     columns: tuple[Column, ...]
     booleans: frozenset[str]
     first_file: int
-    chosen: tuple[str, ...]
     texts: frozenset[str] = frozenset()
-    sizes: tuple[int, ...] | None = None
-    replayable: bool = True
-    random_access: bool = False
-    boundaries: tuple[int, ...] = ()
-
-    @property
-    def row_count(self) -> int | None:
-        """Number of rows, once counted."""
-        return None if self.sizes is None else sum(self.sizes)
-
-    @property
-    def files(self) -> tuple[FilePart, ...]:
-        """The files and, once counted, their rows."""
-        if self.sizes is None:
-            return tuple(FilePart(name, None, None) for name in self.data_files.names)
-        ends = list(accumulate(self.sizes, initial=0))
-        return tuple(map(FilePart, self.data_files.names, ends[:-1], ends[1:]))
-
-    @property
-    def description(self) -> str:
-        """The files in one phrase."""
-        return self.data_files.description
-
-    @property
-    def opened_files(self) -> DataFiles:
-        """The files that are read."""
-        return self.data_files
 
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> CsvRows:
         """Return the rows with these columns."""
         return replace(self, chosen=tuple(names), texts=frozenset(texts))
-
-    def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
-        """Yield the rows; whole files before them are skipped once they are counted, other rows are read."""
-        position = 0
-        for index, name in enumerate(self.data_files.names):
-            if stop is not None and position >= stop:
-                return
-            if self.sizes is not None and position + self.sizes[index] <= start:
-                position += self.sizes[index]
-                continue
-            file_start = position
-            for batch in self._file_batches(index, file_start):
-                yield from cut(batch, self.chosen, position, start, stop, block_rows, name, file_start)
-                position += batch.num_rows
-                if stop is not None and position >= stop:
-                    break
-
-    def counted(self) -> CsvRows:
-        """Read the files once and count their rows."""
-        if self.sizes is not None:
-            return self
-        narrow = replace(self, chosen=self.chosen[:1])
-        sizes = tuple(
-            sum(batch.num_rows for batch in narrow._file_batches(index, 0))
-            for index in range(len(self.data_files.names))
-        )
-        return replace(self, sizes=sizes)
 
     def explain_text(self, name: str) -> str:
         """Quote the first text of a column that also has numbers."""
@@ -126,15 +67,15 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
     for index, name in enumerate(data_files.names):
         try:
             with reading(name, "CSV"), open_csv(data_files, index) as reader:
-                schema = reader.schema
+                schema, names = reader.schema, reader.schema.names
                 has_rows = first_file >= 0 or any(batch.num_rows for batch in reader)
         except InputError as error:
             if "Empty CSV file" in str(error):
                 raise UnreadableError(f"{name} has no rows.") from error
             fault = csv_faults.find_fault(data_files, index, 0, (), frozenset())
             raise (UnreadableError(fault) if fault else error) from error
-        header = header or schema.names
-        check_same_columns(name, schema.names, data_files.names[0], header)
+        header = header or names
+        check_same_columns(name, names, data_files.names[0], header)
         if has_rows:
             first_file = index if first_file < 0 else first_file
             schemas.append(schema_columns(schema))
@@ -145,7 +86,7 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
         for column in declared_columns(schemas)
     )
     booleans = frozenset(column.name for column in columns if column.type_name == "bool")
-    return CsvRows(data_files, columns, booleans, first_file, tuple(column.name for column in columns))
+    return CsvRows(data_files, None, tuple(column.name for column in columns), columns, booleans, first_file)
 
 
 def _with_numbers(batch: Any, flexible: frozenset[str]) -> Any:

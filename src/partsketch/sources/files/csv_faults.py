@@ -44,7 +44,7 @@ def find_fault(
                     place = f"row {file_start + position + row} ({name}, row {position + row})"
                     text_fault = f"Column '{column}' has the text {_shown(text)} in {place} where a number belongs"
                 position += batch.num_rows
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         invalid = _INVALID_ROW.search(str(error))
         # A file that is damaged in another way is described by the error that led here.
         if invalid is None:

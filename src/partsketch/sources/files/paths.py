@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from partsketch.common.errors import InputError, UnreadableError
+from partsketch.sources.opener import opener_of, openers
 
 FORMATS = {
     ".parquet": "Parquet",
@@ -43,7 +44,7 @@ class DataFiles:
     paths, names
         Path of each file on that file system, and the shortest name that tells it from the others.
     format
-        "Parquet", "CSV", "Feather" or "NumPy".
+        "Parquet", "CSV", "Feather", "NumPy", or the name of an opener of another package.
     """
 
     uri: str
@@ -97,6 +98,18 @@ def find_files(data: Any, tolerant: bool = False) -> DataFiles:
     return DataFiles(found[0][0], tuple(paths), tuple(names), formats[0])
 
 
+def local_files(data: Any) -> list[str]:
+    """Return the files of this machine that paths, folders and globs lead to; what leads nowhere is left out."""
+    found: list[str] = []
+    for entry in data if isinstance(data, list | tuple) else [data]:
+        if isinstance(entry, str | os.PathLike):
+            text = os.fspath(entry)
+            with suppress(InputError):
+                # Other file systems are not asked: nothing is written there, and asking may take long.
+                found += _expand(text, tolerant=True)[1] if "://" not in text or text.startswith("file:") else []
+    return found
+
+
 @contextmanager
 def reading(name: str, kind: str) -> Iterator[None]:
     """Turn what pyarrow raises for an unreadable file into one sentence."""
@@ -104,6 +117,11 @@ def reading(name: str, kind: str) -> Iterator[None]:
 
     try:
         yield
+    except UnicodeDecodeError as error:
+        text = bytes(error.object)[:60].decode("utf-8", "backslashreplace")
+        raise UnreadableError(
+            f"{name} has a name or a text that is not UTF-8 ('{text}'): save it as UTF-8, or rename the column."
+        ) from error
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, FileNotFoundError):
             raise UnreadableError(f"{name} does not exist.") from error
@@ -192,8 +210,11 @@ def _expand_path(filesystem: Any, path: str, entry: str, tolerant: bool) -> list
 
     with reading(entry, "a file or directory"):
         info = filesystem.get_file_info(path)
-    if info.type == fs.FileType.NotFound and not (tolerant and _extension(path) in FORMATS):
+    if info.type == fs.FileType.NotFound and not (tolerant and known_format(path)):
         raise InputError(f"{entry} does not exist.")
+    if info.type == fs.FileType.Unknown:
+        # Neither file nor folder: reading a pipe may wait for ever, reading a device may never end.
+        raise InputError(f"{entry} is a named pipe or a device: write its rows to a file first.")
     if info.type != fs.FileType.Directory:
         if info.size == 0 and not tolerant:
             raise InputError(f"{posixpath.basename(path)} is empty: it has no bytes.")
@@ -203,7 +224,7 @@ def _expand_path(filesystem: Any, path: str, entry: str, tolerant: bool) -> list
         for found in _listed(filesystem, path, entry, recursive=True)
         if found.type == fs.FileType.File
         and not any(part[0] in "._" for part in found.path[len(path) :].strip("/").split("/"))
-        and _extension(found.path) in FORMATS
+        and known_format(found.path)
     ]
     if not inside:
         raise InputError(f"The directory {entry} has no data files (Parquet, CSV, Feather or .npy).")
@@ -219,10 +240,20 @@ def _extension(path: str) -> str:
 
 
 def _format_of(path: str, name: str) -> str:
+    known = known_format(path)
+    if known is None:
+        endings = [*FORMATS, *(ending for opener in openers() for ending in opener.endings)]
+        raise InputError(f"{name} has an unknown extension: use one of {', '.join(endings)}.")
+    return known
+
+
+def known_format(path: str) -> str | None:
+    """Return the format of a file by its ending, ours or that of another package; None when nobody knows it."""
     extension = _extension(path)
-    if extension not in FORMATS:
-        raise InputError(f"{name} has an unknown extension: use one of {', '.join(FORMATS)}.")
-    return FORMATS[extension]
+    if extension in FORMATS:
+        return FORMATS[extension]
+    opener = opener_of(extension)
+    return None if opener is None else opener.name
 
 
 def _short_names(paths: Sequence[str]) -> list[str]:

@@ -38,7 +38,7 @@ class NpyPart:
         """Map the file into memory; nothing is read yet."""
         try:
             array: NDArray[Any] = np.load(self.path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
+        except Exception as error:  # the header is parsed as Python, and damaged ones end in any error
             raise UnreadableError(
                 f"{self.name} cannot be read as a .npy file: it is truncated or damaged, or holds no numbers."
             ) from error
@@ -61,9 +61,6 @@ class MatrixRows(StorageCapabilities):
     sizes: tuple[int, ...]
     all_columns: tuple[Column, ...]
     chosen: tuple[int, ...]
-    replayable: bool = True
-    random_access: bool = True
-    boundaries: tuple[int, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -116,14 +113,6 @@ class MatrixRows(StorageCapabilities):
             return None
         array = part.array[start:stop]
         return replace(self, parts=(MemoryPart(array, part.name),), sizes=(len(array),))
-
-    def counted(self) -> MatrixRows:
-        """Return these rows: they are counted."""
-        return self
-
-    def explain_text(self, name: str) -> str:
-        """Say nothing: types of an array are declared."""
-        return ""
 
     def _copied(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
         if rows.dtype.names:

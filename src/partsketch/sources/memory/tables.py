@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from partsketch.common.errors import InputError
-from partsketch.sources.base import FilePart
 from partsketch.sources.storage import Column, RawBlock, Rows, StorageCapabilities, clip, schema_columns
 
 
@@ -29,7 +29,7 @@ def table_rows(data: Any) -> Rows:
         if "polars" in modules:
             return TableRows(pa.table(data))
         if modules & {"duckdb", "_duckdb"}:
-            return StreamRows(_Reopened(data), _open_stream(data).schema)
+            return StreamRows(Reopened(partial(_open_stream, data), "DuckDB relation"), _open_stream(data).schema)
         reader = data if isinstance(data, pa.RecordBatchReader) else _open_stream(data)
     except (pa.ArrowException, TypeError, ValueError) as error:
         if isinstance(error, InputError):
@@ -50,10 +50,6 @@ class TableRows(StorageCapabilities):
     """Rows of an Arrow table in memory."""
 
     table: Any
-    replayable: bool = True
-    random_access: bool = True
-    boundaries: tuple[int, ...] = ()
-    files: tuple[FilePart, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -92,14 +88,6 @@ class TableRows(StorageCapabilities):
             writer.write_table(part)
         return replace(self, table=pa.ipc.open_stream(sink.getvalue()).read_all())
 
-    def counted(self) -> TableRows:
-        """Return this table: its rows are counted."""
-        return self
-
-    def explain_text(self, name: str) -> str:
-        """Say nothing: types of a table are declared."""
-        return ""
-
 
 class _Once:
     """A stream that can be read once."""
@@ -120,28 +108,27 @@ class _Once:
 
 
 @dataclass(frozen=True)
-class _Reopened:
+class Reopened:
     """A query that gives a new stream whenever it is asked."""
 
-    relation: Any
+    open: Callable[[], Any]
+    description: str
     replayable: bool = True
-    description: str = "DuckDB relation"
-
-    def open(self) -> Any:
-        return _open_stream(self.relation)
 
 
 @dataclass(frozen=True)
 class StreamRows(StorageCapabilities):
     """Rows of a stream of Arrow batches, in the order of their arrival."""
 
-    stream: _Once | _Reopened
+    stream: _Once | Reopened
     schema: Any
     row_count: int | None = None
     chosen: tuple[str, ...] | None = None
-    random_access: bool = field(default=False, init=False)
-    boundaries: tuple[int, ...] = field(default=(), init=False)
-    files: tuple[FilePart, ...] = field(default=(), init=False)
+
+    @property
+    def random_access(self) -> bool:
+        """No: the rows before must come first."""
+        return False
 
     @property
     def replayable(self) -> bool:
@@ -193,10 +180,6 @@ class StreamRows(StorageCapabilities):
             )
         reader = self.stream.open()
         return replace(self, row_count=sum(batch.num_rows for batch in reader))
-
-    def explain_text(self, name: str) -> str:
-        """Say nothing: types of a stream are declared."""
-        return ""
 
 
 def cut(

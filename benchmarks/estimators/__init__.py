@@ -1,0 +1,1 @@
+"""What each way to combine the same sketches loses, beside the least that any can lose."""

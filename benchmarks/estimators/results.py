@@ -1,0 +1,78 @@
+"""From saved losses to the table of docs/estimators.md and to what became of the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+_HEADS = {
+    "average": "θ̄",
+    "inverse_variance": "θ̄, inverse variance",
+    "stack": "stack",
+    "auto": "stack, auto",
+    "orthogonal_stack": "orthogonal stack",
+    "orthogonal_auto": "orthogonal, auto",
+}
+
+#: Targets: auto against the best column, against the bound where coefficients are shared, against the plain stack.
+_NEAR_BEST, _NEAR_BOUND, _BELOW_STACK = 1.05, 1.03, 3.0
+
+
+def parts(result: Mapping[str, Any]) -> dict[str, str]:
+    """Return the generated parts of the page by name."""
+    rows = result["rows"]
+    tables = {"estimators": _table(rows), "estimators-targets": _targets(rows)}
+    return {name: "\n".join(["", *lines, "", _origin(result)]) + "\n\n" for name, lines in tables.items()}
+
+
+def _origin(result: Mapping[str, Any]) -> str:
+    return f"{result['date'][:10]}, `{result['command']}`; revision {result['revision']}."
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    heads = [*_HEADS.values(), "bound", "auto took", "bytes: coefficients, sketch, exact"]
+    yield "| partitions | k | m | " + " | ".join(heads) + " |"
+    yield "|---|---:|---:|" + "---:|" * (len(_HEADS) + 1) + "---|---|"
+    for row in rows:
+        least = min(row["losses"].values())
+        cells = [_cell(row, name, least) for name in _HEADS]
+        total = sum(row["taken"].values())
+        taken = ", ".join(f"{name} {count / total:.0%}" for name, count in row["taken"].items())
+        sent = ", ".join(f"{row['bytes'][name]:,}" for name in ("coefficients", "sketch", "exact"))
+        yield (
+            f"| {row['name']} | {row['k']} | {row['sketch_size']} | "
+            + " | ".join([*cells, f"{100 * row['bound']:.3g}%", taken, sent])
+            + " |"
+        )
+
+
+def _cell(row: Mapping[str, Any], name: str, least: float) -> str:
+    if name not in row["losses"]:
+        return "–"
+    value = f"{100 * row['losses'][name]:.3g}% ± {100 * row['standard_errors'][name]:.1g}"
+    return f"**{value}**" if row["losses"][name] == least else value
+
+
+def _targets(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    heads = ("auto / best Gaussian", "orthogonal auto / best", "orthogonal auto / bound", "stack / auto")
+    yield "| partitions | k | " + " | ".join(heads) + " |"
+    yield "|---|---:|---:|---:|---:|---:|"
+    for row in rows:
+        losses = row["losses"]
+        best = min(losses.values())
+        plain = min(losses[name] for name in ("average", "inverse_variance", "stack", "auto") if name in losses)
+        cells = [
+            _judged(losses["auto"] / plain, _NEAR_BEST),
+            _judged(losses["orthogonal_auto"] / best, _NEAR_BEST),
+            _judged(row["over_attaining"], _NEAR_BOUND) if row["shared"] else "–",
+            _least(losses["stack"] / losses["auto"]) if row["name"].startswith("uneven") else "–",
+        ]
+        yield f"| {row['name']} | {row['k']} | " + " | ".join(cells) + " |"
+
+
+def _judged(ratio: float, most: float) -> str:
+    return f"{ratio:.3f}" if ratio <= most else f"**{ratio:.3f}** (missed)"
+
+
+def _least(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio >= _BELOW_STACK else f"**{ratio:.1f}** (missed)"

@@ -1,0 +1,53 @@
+from . import theory
+from ._version import __version__
+from .api import answer, combine, fit, read_summaries, refine, sketch, summarise
+from .common.errors import InputError, PartsketchError, PartsketchWarning
+from .engines.local import LocalEngine
+from .estimator import SketchedRegression
+from .fitting.limits import Limits
+from .model.certificate import Certificate
+from .model.file import load
+from .model.model import Model
+from .planner.api import plan
+from .planner.diagnosis.api import diagnose
+from .planner.diagnosis.results import Diagnosis
+from .planner.plan import Plan
+from .questions.summaries import Summaries
+from .questions.table import table
+from .report.page import write_report
+from .sites.rounds.answer import Answer
+from .sites.rounds.question import Question
+from .sites.rounds.rounds import Rounds
+from .summaries.summary import Summary
+
+__all__ = [
+    "Answer",
+    "Certificate",
+    "Diagnosis",
+    "InputError",
+    "Limits",
+    "LocalEngine",
+    "Model",
+    "PartsketchError",
+    "PartsketchWarning",
+    "Plan",
+    "Question",
+    "Rounds",
+    "SketchedRegression",
+    "Summaries",
+    "Summary",
+    "__version__",
+    "answer",
+    "combine",
+    "diagnose",
+    "fit",
+    "load",
+    "plan",
+    "read_summaries",
+    "refine",
+    "sketch",
+    "summarise",
+    "table",
+    "theory",
+    "write_report",
+]

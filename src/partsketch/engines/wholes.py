@@ -1,0 +1,106 @@
+"""From pieces to summaries: how many partitions are merged at a time, and what all rows of one become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from partsketch.common.linalg.double_double import DoubleDouble
+from partsketch.sketches.base import get_sketch
+from partsketch.sketches.groups import GroupedTriangularSketch
+from partsketch.sources.base import Source
+from partsketch.summaries.merge import PieceFold
+from partsketch.summaries.partitions import UNKNOWN_END
+from partsketch.summaries.provenance import Part
+from partsketch.summaries.summary import Summary
+from partsketch.summaries.tasks import Piece, SummaryRequest
+
+#: Most bytes of pieces that wait to be merged. Partitions that lie all over the rows are all merged at once; when they
+#: are too many for this, the rows are read several times, each time for a group of them.
+MOST_WAITING = 2**28
+#: Pieces of every partition that workers and what they handed in may hold, besides those in the tree.
+_UNDER_WAY = 6
+#: Height of the tree when the number of rows is not known.
+_UNKNOWN_LEVELS = 16
+
+
+def piece_bytes(source: Source, request: SummaryRequest) -> int:
+    """Return the bytes of one piece: all sketches of a partition, in twice the digits where they are exact."""
+    width = int(request.fit_intercept) + len(source.feature_names) + len(source.target_names)
+    size = request.specification.size
+    numbers = 2 * width * width if size is None else size * width
+    return 8 * numbers * request.sketches_per_partition
+
+
+def waiting_bytes(source: Source, request: SummaryRequest) -> int:
+    """Return the bytes of all pieces that may wait at once, when all partitions are merged in one pass."""
+    levels = _UNKNOWN_LEVELS
+    if source.row_count is not None:
+        levels = (source.row_count // request.segment_rows).bit_length()
+    return request.partitioning.count * (levels + _UNDER_WAY) * piece_bytes(source, request)
+
+
+def partition_groups(source: Source, request: SummaryRequest) -> list[range | None]:
+    """Return the partitions of each pass over the rows; None for all of them in one pass."""
+    count = request.partitioning.count
+    # Contiguous partitions come one after another, and what is merged of one is done with before the next.
+    if request.partitioning.bounds is not None or not source.replayable:
+        return [None]
+    # Groups that are summed side by side take a line of a table each, and no tiles.
+    if get_sketch(request.specification.kind).by_group:
+        return [None]
+    passes = min(count, -(-waiting_bytes(source, request) // MOST_WAITING))
+    if passes <= 1:
+        return [None]
+    return [range(count * i // passes, count * (i + 1) // passes) for i in range(passes)]
+
+
+def pieces_of_groups(fold: PieceFold, request: SummaryRequest) -> dict[int, Piece] | None:
+    """Return the pieces of partitions that were summed side by side; None where each has pieces of its own."""
+    sketch = get_sketch(request.specification.kind)
+    if not isinstance(sketch, GroupedTriangularSketch):
+        return None
+    whole = fold.take(0)
+    if whole is None:
+        return {}
+    return {
+        partition: Piece(partition, 0, (matrix,), rows, weight, whole.target_range, centre if centre.any() else None)
+        for partition, (matrix, centre, rows, weight) in sketch.taken_apart(whole.matrices[0]).items()
+    }
+
+
+def summaries_of(
+    partition: int, whole: Piece, request: SummaryRequest, columns: tuple[str, ...], rows_seen: int
+) -> Iterator[Summary]:
+    """Yield the summaries of all rows of a partition, one per sketch."""
+    bounds = request.partitioning.bounds
+    sketch = get_sketch(request.specification.kind)
+    start, stop = (0, rows_seen) if bounds is None else (bounds[partition], bounds[partition + 1])
+    # One matrix, or one for every sketch.
+    matrices = whole.matrices * (request.sketches_per_partition // request.accumulators_per_partition)
+    for number, matrix in enumerate(matrices):
+        stream = partition * request.sketches_per_partition + number
+        sketch_rows, low = sketch.concluded_rows(request.specification, matrix, whole.row_count, stream)
+        if whole.centre is not None:
+            sketch_rows, low = DoubleDouble.of(sketch_rows, low).moved(whole.centre)
+        part = Part(
+            site="",
+            stream=stream,
+            start=start,
+            stop=rows_seen if stop == UNKNOWN_END else stop,
+            size=sketch_rows.shape[0],
+            seed=request.specification.seed,
+            sparsity=request.specification.sparsity,
+            contiguous=bounds is not None,
+        )
+        yield Summary(
+            matrix=sketch_rows,
+            columns=columns,
+            kind=sketch.summary_kind or request.specification.kind,
+            parts=(part,),
+            row_count=whole.row_count,
+            weight_sum=whole.weight_sum,
+            low=low,
+            centre=np.empty(0) if whole.centre is None else whole.centre,
+        )

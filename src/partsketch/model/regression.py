@@ -1,0 +1,117 @@
+"""What is regressed on what, the fit to one summary, and what a combination of fits is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.linalg.solution import Solution
+from partsketch.common.linalg.solve import sketch_rounding, solve_least_squares, solve_ridge
+from partsketch.model.coordinates import Coordinates
+from partsketch.sketches.base import get_sketch
+from partsketch.summaries.summary import Summary
+from partsketch.theory.ridge import ridge_penalty_from_sketch
+from partsketch.theory.stack_weights import StackChoice
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Which columns of the summaries are regressed on which, and how.
+
+    Attributes
+    ----------
+    features, targets
+        Column names.
+    free_columns
+        How many leading features (the intercept) are neither penalised nor counted in norms.
+    penalty
+        Ridge penalty on all rows together, λ in ‖Xa − y‖² + λ‖a‖²; zero is least squares.
+    averaging
+        "equal" weights, or "inverse_variance" weights that minimise the predicted excess loss.
+    coordinates
+        What the columns of the summaries are measured from and in; None when they are as they came.
+    weighting
+        Weights of stacked sketches: "rows", "information", or "auto".
+    """
+
+    features: tuple[str, ...]
+    targets: tuple[str, ...]
+    free_columns: int = 0
+    penalty: float = 0.0
+    averaging: str = "equal"
+    coordinates: Coordinates | None = None
+    weighting: str = "auto"
+
+    @property
+    def units(self) -> FloatArray:
+        """What the features have been divided by."""
+        return np.ones(len(self.features)) if self.coordinates is None else self.coordinates.unit[: len(self.features)]
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Coefficients of all feature columns (intercept included) and how they came about.
+
+    Attributes
+    ----------
+    coefficients
+        Shape (columns, targets).
+    solutions
+        What was solved: one per summary when averaging, a single one when stacking.
+    weights
+        Weights of the average, shape (solutions, targets); they sum to one over solutions.
+    stacking
+        For stacked sketches: how they were weighted and why, for each target.
+    """
+
+    coefficients: FloatArray
+    solutions: tuple[Solution, ...]
+    weights: FloatArray
+    stacking: tuple[StackChoice, ...] = ()
+
+
+def restored(combination: Combination, regression: Regression) -> Combination:
+    """Return the combination with coefficients of the columns as they are, not as the summaries have them."""
+    coordinates = regression.coordinates
+    if coordinates is None:
+        return combination
+    target_squares = coordinates.unit[coordinates.features :] ** 2
+    inverse = coordinates.transformation(0) / coordinates.unit[coordinates.features]
+    solutions = tuple(
+        replace(
+            solution,
+            coefficients=coordinates.coefficients(solution.coefficients),
+            residual_sums=solution.residual_sums * target_squares,
+            inverse_root=inverse @ solution.inverse_root,
+        )
+        for solution in combination.solutions
+    )
+    return replace(combination, coefficients=coordinates.coefficients(combination.coefficients), solutions=solutions)
+
+
+def solve_summary(summary: Summary, regression: Regression, penalty: float = 0.0) -> Solution:
+    """Solve the regression that a summary stands for, with this penalty on its rows."""
+    matrix, low = summary.select(regression.features + regression.targets), None
+    if summary.low is not None:
+        low = summary.low[:, summary.places(regression.features + regression.targets)]
+    random = get_sketch(summary.kind).is_random
+    shape = (len(regression.targets), regression.free_columns)
+    if penalty <= 0:
+        locations = None if regression.coordinates is None else regression.coordinates.locations
+        rounding = sketch_rounding(summary.row_count) if random else 0.0
+        rows = None if random else summary.row_count
+        return solve_least_squares(matrix, regression.features, *shape, rounding, low, locations, rows)
+    if random:
+        # A sketched ridge fit shrinks too much; the smaller penalty makes it shrink like the fit to the rows.
+        features = matrix[:, : len(regression.features)] * regression.units
+        penalty = ridge_penalty_from_sketch(features, penalty, regression.free_columns)
+    return solve_ridge(matrix, regression.features, *shape, penalty, regression.units, low)
+
+
+def combine_solution(solution: Solution) -> Combination:
+    """Take a solution as it is."""
+    return Combination(solution.coefficients, (solution,), np.ones((1, solution.coefficients.shape[1])))

@@ -1,0 +1,88 @@
+"""One fit to all summaries stacked: equal weights, weights by information, or a mixture with the average."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.solution import Solution
+from partsketch.model.moments import moments_of_sketches
+from partsketch.model.regression import Combination, Regression, combine_solution, solve_summary
+from partsketch.sketches.base import get_sketch, law_of_kind
+from partsketch.summaries.summary import Summary
+from partsketch.theory.partition_certificate import row_shares
+from partsketch.theory.stack_weights import StackChoice, choose_stack, weights_by_counts
+
+FloatArray = NDArray[np.float64]
+
+
+def combine_stack(summaries: Sequence[Summary], regression: Regression) -> Combination:
+    """Stack all summaries and solve once; targets that ask for other weights are solved by themselves."""
+    choices = stack_choices(summaries, regression)
+    if all(choice.taken == "rows" for choice in choices):
+        stacked = reduce(Summary.stack, summaries)
+        return replace(combine_solution(solve_summary(stacked, regression, regression.penalty)), stacking=choices)
+    solutions = []
+    for target, choice in zip(regression.targets, choices, strict=True):
+        alone = replace(regression, targets=(target,))
+        solution = solve_summary(reduce(Summary.stack, _weighted(summaries, choice)), alone)
+        if choice.taken == "mixture":
+            moments = moments_of_sketches(summaries, regression.features, target, regression.free_columns)
+            average = (row_shares(moments) @ moments.coefficients)[:, None]
+            mixed = (1 - choice.share) * solution.coefficients + choice.share * average
+            solution = replace(solution, coefficients=mixed)
+        solutions.append(solution)
+    return replace(combine_solution(_joined(solutions)), stacking=choices)
+
+
+def _weighted(summaries: Sequence[Summary], choice: StackChoice) -> list[Summary]:
+    return [
+        summary if weight == 1 else _scaled(summary, float(np.sqrt(weight)))
+        for summary, weight in zip(summaries, choice.weights, strict=True)
+    ]
+
+
+def _scaled(summary: Summary, factor: float) -> Summary:
+    low = None if summary.low is None else factor * summary.low
+    return replace(summary, matrix=factor * summary.matrix, low=low)
+
+
+def _joined(solutions: Sequence[Solution]) -> Solution:
+    """Return the solutions of several targets as one; what concerns the columns is that of the first."""
+    return replace(
+        solutions[0],
+        coefficients=np.column_stack([solution.coefficients for solution in solutions]),
+        residual_sums=np.concatenate([solution.residual_sums for solution in solutions]),
+    )
+
+
+def stack_choices(summaries: Sequence[Summary], regression: Regression) -> tuple[StackChoice, ...]:
+    """Choose the weights of the sketches for every target; exact summaries and ridge fits have equal ones."""
+    equal = np.ones(len(summaries))
+    if not get_sketch(summaries[0].kind).is_random:
+        return (StackChoice("rows", equal, 0.0, "exact summaries have no weights"),) * len(regression.targets)
+    if regression.penalty > 0:
+        reason = "a ridge fit is stacked by rows, as its penalty is"
+        return (StackChoice("rows", equal, 0.0, reason),) * len(regression.targets)
+    return tuple(_choice(summaries, regression, target) for target in regression.targets)
+
+
+def _choice(summaries: Sequence[Summary], regression: Regression, target: str) -> StackChoice:
+    equal = np.ones(len(summaries))
+    if regression.weighting == "rows":
+        return StackChoice("rows", equal, 0.0, "as asked")
+    try:
+        moments = moments_of_sketches(summaries, regression.features, target, regression.free_columns)
+        return choose_stack(moments, regression.weighting)
+    except InputError as error:
+        why = str(error).rstrip(".")
+    if regression.weighting == "auto":
+        return StackChoice("rows", equal, 0.0, f"nothing can be said of weights: {why}")
+    sizes, counts = [len(summary.matrix) for summary in summaries], [summary.row_count for summary in summaries]
+    weights = weights_by_counts(sizes, counts, law_of_kind(summaries[0].kind))
+    return StackChoice("information", weights, 0.0, f"as asked, by counts of rows alone: {why}")

@@ -1,0 +1,181 @@
+"""Which weights stacked sketches get: by rows, by information, or a mixture of the stack with an average.
+
+With a fixed design, shared coefficients and noise of variance σ_i² in partition i, a sketched target has the covariance
+`σ_i² S_iS_iᵀ`. For an orthogonal sketch that is `σ_i² (p_i/m_i) I`, and generalised least squares, the best linear
+unbiased estimator from the sketches, weights sketch i by `m_i/(p_i σ_i²)`: its information. For a Gaussian sketch it is
+nearly so, and one number per sketch is best near `1/(φ_i σ_i²)`, `φ_i = p_i/m_i + 1`.
+
+Equal weights make the stack aim at exact least squares whatever the partitions are; others do so only where partitions
+share their coefficients. Where they do not, part of the way from the stack to the average `Σ (p_i/n) θ_i` is gone
+instead, as far as the sketches say that it pays.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import digamma, polygamma
+
+from partsketch.common.errors import InputError
+from partsketch.common.sketch_law import SketchLaw
+from partsketch.theory.approximations import rotation_rows
+from partsketch.theory.arguments import FloatArray
+from partsketch.theory.heterogeneity import Heterogeneity, constant_noise_heterogeneity
+from partsketch.theory.partition_certificate import mixture_share
+from partsketch.theory.sketch_moments import SketchMoments
+
+#: Weights of stacked sketches that may be asked for.
+WEIGHTINGS = ("auto", "rows", "information")
+
+#: Coefficients count as shared unless a test rejects it at this level. A false alarm gives away what weights gain, and
+#: that is most of the error where partitions are uneven: so it must be rare.
+LEAST_AGREEMENT = 0.002
+
+
+@dataclass(frozen=True, eq=False)
+class StackChoice:
+    """How sketches are stacked, and why.
+
+    Attributes
+    ----------
+    taken : str
+        "rows" (equal weights), "information", or "mixture" with an average.
+    weights : array of shape (k,)
+        Weights ω_i of the sketches, of mean one.
+    share : float
+        Share of the average in a mixture; zero otherwise.
+    reason : str
+        Why, in words.
+    agreement : Heterogeneity or None
+        Test of shared coefficients that decided; None where none was made.
+    """
+
+    taken: str
+    weights: FloatArray
+    share: float
+    reason: str
+    agreement: Heterogeneity | None = None
+
+
+def information_weights(moments: SketchMoments) -> FloatArray:
+    """Weights `1/(φ_i σ̂_i²)` of stacked sketches, the noise drawn towards its mean (Extension of Theorem 3.1).
+
+    Noise is estimated from few rows each. Its logarithms are drawn to their mean by `τ²/(τ² + e_i)`, e_i the variance
+    that estimating gives them, and τ² by how much they vary more than that and two standard errors of it (as
+    DerSimonian and Laird have it). For alike partitions nothing is left of the differences in nearly all cases.
+
+    Parameters
+    ----------
+    moments : SketchMoments
+        From `sketch_moments`; any rank.
+
+    Returns
+    -------
+    array of shape (k,)
+        Weights of mean one; exactly ones where all sketches carry the same.
+    """
+    noise = noise_of_rows(moments.sizes, moments.row_counts, moments.law)
+    return _of_mean_one(np.exp(-_drawn_noise(moments)) / noise)
+
+
+def _of_mean_one(weights: FloatArray) -> FloatArray:
+    """Return weights of mean one; exactly ones where they differ by rounding only."""
+    even = np.ptp(weights) <= 1e-12 * weights.max()
+    return np.ones(len(weights)) if even else np.asarray(weights / weights.mean())
+
+
+def noise_of_rows(sizes: ArrayLike, row_counts: ArrayLike, law: SketchLaw) -> FloatArray:
+    """Return φ_i, the variance of a sketch row per unit of noise in the rows: `p/m + 1`, or `p/m` if S is orthogonal.
+
+    Without the one it is `S_iS_iᵀ` across the features; along them it is larger, by the fluctuations of the sketch.
+    """
+    counts = np.asarray(row_counts, dtype=np.float64)
+    rotations = np.array([rotation_rows(law, int(count)) for count in counts])
+    return np.asarray(1 + np.maximum(counts / np.asarray(sizes, dtype=np.float64) - counts / rotations, 0.0))
+
+
+def weights_by_counts(sizes: ArrayLike, row_counts: ArrayLike, law: SketchLaw) -> FloatArray:
+    """Weights `1/φ_i` of stacked sketches, for one noise variance in all partitions: they need counts of rows only."""
+    return _of_mean_one(1 / noise_of_rows(sizes, row_counts, law))
+
+
+def _drawn_noise(moments: SketchMoments) -> FloatArray:
+    """Logarithms of the noise variance of each partition, drawn to their mean, less that mean."""
+    freedom, rows = moments.sizes - moments.ranks, moments.row_counts - moments.ranks
+    count = len(freedom)
+    if count < 2 or np.any(rows <= 0) or np.any(moments.losses <= 0):
+        return np.zeros(count)
+    # Rows of noise have a chi-square of their own; sketching adds another one, or a part of it.
+    errors = moments.sampling * polygamma(1, freedom / 2) + polygamma(1, rows / 2)
+    bias = moments.sampling * (digamma(freedom / 2) - np.log(freedom / 2)) + digamma(rows / 2) - np.log(rows / 2)
+    logs = np.log(moments.losses / rows) - bias
+    precision = 1 / errors
+    centre = float(precision @ logs / precision.sum())
+    seen = float(precision @ (logs - centre) ** 2)
+    chance = count - 1 + 2 * math.sqrt(2 * (count - 1))
+    beyond = max(seen - chance, 0.0) / (float(precision.sum()) - float(precision @ precision / precision.sum()))
+    drawn = beyond / (beyond + errors) * (logs - centre)
+    return np.asarray(drawn - drawn.mean())
+
+
+def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice:
+    """Choose how to stack from the sketches alone.
+
+    Parameters
+    ----------
+    moments : SketchMoments
+        From `sketch_moments`.
+    weighting : str
+        "rows": equal weights. "information": `information_weights`. "auto": those if a test of shared coefficients does
+        not reject at 0.2%, otherwise a mixture of the equally weighted stack and `Σ (p_i/n) θ_i`.
+
+    Returns
+    -------
+    StackChoice
+        What was taken and why.
+    """
+    if weighting not in WEIGHTINGS:
+        raise InputError(f"weighting is {weighting!r}: choose 'auto', 'rows' or 'information'.")
+    count = len(moments.sketches)
+    ones = np.ones(count)
+    if weighting == "rows":
+        return StackChoice("rows", ones, 0.0, "as asked")
+    if count < 2:
+        return StackChoice("rows", ones, 0.0, "there is one partition only")
+    weights = information_weights(moments)
+    agreement = constant_noise_heterogeneity(moments)
+    if weighting == "information":
+        return StackChoice("information", weights, 0.0, "as asked", agreement)
+    if agreement.p_value is None:
+        return _untested(moments, agreement)
+    told = f"(p = {agreement.p_value:.2g})"
+    if agreement.p_value < LEAST_AGREEMENT:
+        return _unlike(moments, agreement, f"partitions do not share their coefficients {told}, so that weights would ")
+    if np.ptp(weights) == 0:
+        reason = f"partitions share their coefficients as far as the sketches show {told}, and all sketches carry alike"
+        return StackChoice("rows", ones, 0.0, reason, agreement)
+    reason = f"partitions share their coefficients as far as the sketches show {told}"
+    return StackChoice("information", weights, 0.0, reason, agreement)
+
+
+def _unlike(moments: SketchMoments, agreement: Heterogeneity, why: str) -> StackChoice:
+    """Mix the stack with the average, as far as that pays; equal weights aim at exact least squares in both."""
+    try:
+        share = mixture_share(moments)
+        mixed = f"{share:.0%} of the fit is the average of the partitions' fits by rows"
+    except InputError as error:
+        share, mixed = 0.0, f"no part of the average is taken, because {str(error).rstrip('.')}"
+    reason = f"{why}change what is estimated; {mixed}"
+    ones = np.ones(len(moments.sketches))
+    return StackChoice("mixture" if share > 0 else "rows", ones, share, reason, agreement)
+
+
+def _untested(moments: SketchMoments, agreement: Heterogeneity) -> StackChoice:
+    """Equal weights where shared coefficients cannot be tested: they are right whatever the partitions are."""
+    rates = moments.sizes / moments.row_counts
+    advice = "; weighting='information' is better if they do" if np.ptp(rates) > 1e-12 else ""
+    reason = f"whether partitions share their coefficients cannot be tested: {agreement.reason}{advice}"
+    return StackChoice("rows", np.ones(len(rates)), 0.0, reason, agreement)

@@ -1,0 +1,228 @@
+"""Rounds lead from sketches to exact least squares, and say after each how far they are from it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+
+import partsketch as ps
+from partsketch.cli import run
+from partsketch.sites.rounds.steps import advance
+from partsketch.theory import read_sketch, stacked_fit
+from partsketch.theory.rounds import effective_sketch_rows, round_law
+
+Array = NDArray[np.float64]
+
+
+def tables(
+    seed: int = 0, far: float = 0.0, columns: int = 4, sizes: tuple[int, ...] = (150, 400, 250)
+) -> dict[str, Any]:
+    """Sites with a text column, weights and two targets, columns at `far`."""
+    rng = np.random.default_rng(seed)
+    found = {}
+    for site, rows in zip(("north", "south", "west", "east", "mid"), sizes, strict=False):
+        X = rng.normal(size=(rows, columns)) * 3 + far * np.arange(columns)
+        group = rng.choice(["A", "B", "C"], rows)
+        y = X.sum(axis=1) + 2 * (group == "B") + rng.normal(size=rows)
+        data = {f"x{number}": X[:, number] for number in range(columns)}
+        found[site] = pa.table(
+            {**data, "group": group, "w": rng.uniform(0.5, 2, rows), "y": y, "z": np.cos(y) + X[:, 0]}
+        )
+    return found
+
+
+LEVELS = {"group": ["A", "B", "C"]}
+
+
+def sketched(sites: dict[str, Any], size: int = 60, **options: Any) -> list[ps.Summary]:
+    features = options.pop("features", ["x0", "x1", "x2", "x3", "group"])
+    return [
+        ps.sketch(table, ["y", "z"], features, site=site, sketch_size=size, levels=LEVELS, **options)
+        for site, table in sites.items()
+    ]
+
+
+def stepped(rounds: ps.Rounds, sites: dict[str, Any], **options: Any) -> ps.Rounds:
+    return rounds.step([ps.answer(rounds.question, table, site=site, **options) for site, table in sites.items()])
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(("far", "weights"), [(0.0, None), (1e6, "w")])
+def test_rounds_end_at_exact_least_squares(far: float, weights: str | None, intercept: bool) -> None:
+    sites = tables(far=far if intercept else 0.0)
+    options: dict[str, Any] = {"weights": weights, "fit_intercept": intercept}
+    rounds = ps.refine(sketched(sites, random_state=1, **options))
+    # After as many rounds as columns nothing is left but rounding; one more lets that go.
+    for _ in range(8):
+        rounds = stepped(rounds, sites, weights=weights)
+    exact = ps.combine(sketched(sites, size=None, sketch="triangular", **options))  # type: ignore[arg-type]
+    np.testing.assert_allclose(rounds.model.coefficients, exact.coefficients, rtol=1e-10, atol=1e-11)
+    np.testing.assert_allclose(rounds.model.level, exact.level, rtol=1e-10)
+    for certificate in rounds.model.certificates:
+        assert "up to rounding" in certificate.sentence
+    for ours, theirs in zip(rounds.model.inferences, exact.inferences, strict=True):
+        assert ours.noise_variance == pytest.approx(theirs.noise_variance, rel=1e-9)
+
+
+def drawn_rounds(kind: str, parts: int, columns: int, rounds: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return excess losses after each round as parts of the minimum, and what was seen before its last step."""
+    sizes = [200] * parts
+    if kind == "sizes":
+        sizes = [100] * (parts - 1) + [1500]
+    tables = []
+    for number, rows in enumerate(sizes):
+        X = rng.normal(size=(rows, columns)) * (4.0 if kind == "scales" and number == 0 else 1.0)
+        slopes = 1.0 + (rng.normal(size=columns) if kind == "coefficients" else 0.0)
+        tables.append(np.column_stack([X, X @ (slopes * np.ones(columns)) + rng.normal(size=rows)]))
+    every = np.vstack(tables)
+    X, y = every[:, :-1], every[:, -1]
+    answer = np.linalg.lstsq(X, y, rcond=None)[0]
+    m = 4 * columns
+    sketches = [read_sketch(rng.normal(size=(m, len(table))) / math.sqrt(m) @ table) for table in tables]
+    fit = stacked_fit(sketches, sizes)
+    effective = round(effective_sketch_rows(fit))
+    points, gradients, losses, inside = [fit.pooled.solution], [], [], []
+    for number in range(1, rounds + 1):
+        gradients.append(X.T @ (y - X @ points[-1]))
+        found = advance(points, gradients, fit.pooled)
+        law = LAWS.setdefault((columns, effective, number), round_law(columns, effective, number, 400))
+        points.append(found.point + law.step * found.direction)
+        loss = float(np.sum((X @ (points[-1] - answer)) ** 2))
+        low, high = np.quantile(law.ratios, [0.025, 0.975]) * found.seen
+        losses.append(loss / float(np.sum((y - X @ answer) ** 2)))
+        inside.append(low <= loss <= high)
+    return np.array(losses), np.array(inside)
+
+
+LAWS: dict[tuple[int, int, int], Any] = {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "parts"), [("alike", 1), ("alike", 5), ("sizes", 5), ("scales", 5), ("coefficients", 5)]
+)
+def test_certificates_of_rounds_cover(kind: str, parts: int) -> None:
+    # 100 runs of three rounds: a share of 0.95 has a standard error of 2.2 points in each round, less in all together.
+    rng = np.random.default_rng(2)
+    inside = [drawn_rounds(kind, parts, 12, 3, rng)[1] for _ in range(100)]
+    assert np.mean(inside) > 0.91
+    assert np.mean(inside, axis=0).min() > 0.87
+
+
+def test_the_law_sees_sketches_that_are_taken_for_larger_ones() -> None:
+    # Taken for twice as many rows, the sketches leave more than their intervals say.
+    rng = np.random.default_rng(3)
+    law, beyond = round_law(12, 96, 1, 400), 0
+    for _ in range(60):
+        X, S = rng.normal(size=(300, 12)), rng.normal(size=(48, 300)) / math.sqrt(48)
+        y = rng.normal(size=300)
+        answer, pooled = np.linalg.lstsq(X, y, rcond=None)[0], read_sketch(S @ np.column_stack([X, y]))
+        found = advance([pooled.solution], [X.T @ (y - X @ pooled.solution)], pooled)
+        left = X @ (found.point + law.step * found.direction - answer)
+        beyond += bool(left @ left > np.quantile(law.ratios, 0.975) * found.seen)
+    assert beyond > 30
+
+
+# Medians of 20 runs with 20 columns and m = 80. The bound is γ^3/(1/γ − 1) with γ = d/Σm, what the law of conjugate
+# gradients gives in the mean, times four: 1/4 of the rows to a column leave 1e-2, 1/80 leave 1e-7.
+@pytest.mark.parametrize(("sites", "most"), [(1, 2e-2), (5, 3e-5), (10, 1e-6), (20, 1e-7)])
+def test_three_rounds_leave_what_the_number_of_sites_allows(sites: int, most: float) -> None:
+    rng = np.random.default_rng(4)
+    losses = [drawn_rounds("alike", sites, 20, 3, rng)[0] for _ in range(20)]
+    median = float(np.median(losses, axis=0)[-1])
+    assert most / 200 < median < most
+
+
+def test_certificate_and_intervals_of_a_model_after_rounds() -> None:
+    sites = tables(5)
+    pooled = pa.concat_tables(sites.values())
+    exact = ps.fit(pooled, ["y", "z"], ["x0", "x1", "x2", "x3", "group"], encode=True, method="exact")
+    inside, covered, truth = 0, [], []
+    for seed in range(25):
+        rounds = stepped(stepped(ps.refine(sketched(sites, random_state=seed)), sites), sites)
+        for number, target in enumerate(("y", "z")):
+            certificate = rounds.model.certificates[number]
+            residual = (rounds.model.predict(pooled) - exact.predict(pooled))[:, number]
+            low, high = certificate.interval(0.95)
+            inside += bool(low <= residual @ residual <= high)
+            assert certificate.minimal_loss == pytest.approx(exact.certificates[number].minimal_loss, rel=1e-3), target
+        ends = rounds.model.conf_int(of="exact")
+        answer = exact.column_coefficients.T
+        covered.append((ends[..., 0] <= answer) & (answer <= ends[..., 1]))
+        errors: list[Any] = [fit.inferences[0].standard_errors for fit in (rounds.model, exact)]
+        truth.append(errors[0] / errors[1])
+    # Three standard errors of 50 numbers; of 25 × 14, of which those of one fit go together.
+    assert inside / 50 > 0.95 - 0.09
+    assert abs(np.mean(covered) - 0.95) < 0.05
+    # What is left adds one percent to their mean; by the sketch they are known to 1/√(2·(Σm − d)), 5%.
+    assert abs(np.mean(truth) - 1) < 0.04
+    assert np.std(truth) < 0.1
+
+
+def test_a_folder_keeps_the_rounds(tmp_path: Path) -> None:
+    sites = tables(6)
+    rounds = ps.refine(sketched(sites, random_state=1), "y", ["x0", "group"])
+    for _ in range(2):
+        rounds = stepped(rounds, sites)
+    rounds.save(tmp_path / "rounds")
+    again = ps.Rounds.load(tmp_path / "rounds")
+    assert again.question.digest == rounds.question.digest
+    assert np.array_equal(again.model.coefficients, rounds.model.coefficients)
+    assert again.model.certificates == rounds.model.certificates
+    again.model.save(tmp_path / "model.json")
+    assert ps.load(tmp_path / "model.json").record.options["rounds"] == 2
+    assert stepped(again, sites).question.digest == stepped(rounds, sites).question.digest
+
+
+def test_answers_have_the_same_bits_wherever_rows_lie(tmp_path: Path) -> None:
+    table = tables(7, sizes=(5000,))["north"]
+    rounds = ps.refine(sketched({"north": table}, random_state=1))
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=700)
+    from_memory = ps.answer(rounds.question, table, site="north")
+    from_file = ps.answer(rounds.question, tmp_path / "rows.parquet", site="north", engine=ps.LocalEngine(2))
+    assert from_memory.to_dict() == from_file.to_dict()
+
+
+def test_a_private_answer_tells_no_loss_and_a_rounded_count() -> None:
+    sites = tables(8)
+    sketches = sketched(sites, private=True, round_rows=100)
+    rounds = ps.refine(sketches)
+    rounds = stepped(rounds, sites, private=True, round_rows=100)
+    answer = rounds.answers[0][0]
+    assert (answer.losses, answer.row_count, answer.rounded_to) == (None, 200, 100)
+    assert rounds.model.certificates[0].kind == "approximate"
+    assert "losses" not in {key for key, value in answer.to_dict().items() if value is not None}
+
+
+def test_commands_walk_the_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    sites = tables(9)
+    for summary, (site, table) in zip(sketched(sites, random_state=1), sites.items(), strict=True):
+        summary.save(f"{site}.psk")
+        pq.write_table(table, f"{site}.parquet")
+    assert run(["refine", "begin", "north.psk", "south.psk", "west.psk", "-t", "y", "-o", "rounds"]) == 0
+    assert "to 'north', 'south', 'west'" in capsys.readouterr().out
+    for number in (1, 2):
+        for site in sites:
+            question = f"rounds/question-{number}.psq"
+            assert run(["refine", "answer", question, f"{site}.parquet", "-o", f"{site}-{number}.psa"]) == 0
+        assert "their squared loss and their number" in capsys.readouterr().out
+        answers = [f"{site}-{number}.psa" for site in sites]
+        assert run(["refine", "step", "rounds", *answers, "--model", "model.json", "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["rounds"] == number
+    assert (ps.load("model.json").certificate.relative_excess_loss or 1.0) < 0.01
+    assert run(["refine", "step", "rounds", "north-2.psa"]) == 2
+    assert capsys.readouterr().err.startswith("Error: The answer of 'north' is to another question (round 2)")
+    assert run(["refine", "begin", "north.psk", "-o", "rounds"]) == 2
+    assert "it is there already" in capsys.readouterr().err
+    assert run(["refine", "answer", "rounds/question-3.psq", "north.parquet", "-o", "someone.psa"]) == 2
+    assert "say who answers with --site" in capsys.readouterr().err
+    assert not Path("someone.psa").exists()
