@@ -38,7 +38,8 @@ def measured(design: Design, draws: int) -> dict[str, Any]:
     """Return mean losses, their standard errors, the bound, what "auto" took, and bytes."""
     rng = np.random.default_rng(17)
     losses: dict[str, list[float]] = {name: [] for name in (*ESTIMATORS, "attaining")}
-    bounds, taken = [], []
+    bounds: list[float] = []
+    taken: list[str] = []
     for number in range(draws):
         if number == 0 or (design.is_drawn and number % _SAME_ROWS == 0):
             parts, noise = design.make(rng)

@@ -1,6 +1,6 @@
 from . import theory
 from ._version import __version__
-from .api import answer, combine, fit, read_summaries, refine, sketch, summarise
+from .api import combine, fit, sketch
 from .common.errors import InputError, PartsketchError, PartsketchWarning
 from .engines.local import LocalEngine
 from .estimator import SketchedRegression
@@ -16,8 +16,10 @@ from .questions.summaries import Summaries
 from .questions.table import table
 from .report.page import write_report
 from .sites.rounds.answer import Answer
+from .sites.rounds.api import answer, refine
 from .sites.rounds.question import Question
 from .sites.rounds.rounds import Rounds
+from .sites.summaries_api import read_summaries, summarise
 from .summaries.summary import Summary
 
 __all__ = [

@@ -16,12 +16,9 @@ from partsketch.fitting.limits import Limits
 from partsketch.fitting.options import FitOptions
 from partsketch.model.model import Model
 from partsketch.planner.fit_request import fit_as_asked
-from partsketch.questions.summaries import Summaries
-from partsketch.sites.combine import combine_files
-from partsketch.sites.combine import read_summaries as read_named
+from partsketch.sites.combine import combine_files, read_summaries
 from partsketch.sites.options import SketchKeywords, SketchOptions
 from partsketch.sites.sketch import sketch_source
-from partsketch.sites.summarise import columns_of, read_all, summarise_data
 from partsketch.summaries.summary import Summary
 
 
@@ -233,85 +230,6 @@ def combine(
     Model
         As from `partsketch.fit`; its record names the files.
     """
-    fit = combine_files(read_named(files), target, features, method, fit_intercept, averaging, alpha, weighting)
+    fit = combine_files(read_summaries(files), target, features, method, fit_intercept, averaging, alpha, weighting)
     _warn(fit.model.record.warnings)
     return fit.model
-
-
-def summarise(
-    data: Any,
-    columns: Sequence[str] | None = None,
-    *,
-    formula: str | None = None,
-    partition_by: str | None = None,
-    n_partitions: int | None = None,
-    weights: str | None = None,
-    encode: bool = False,
-    levels: Mapping[str, Sequence[str]] | None = None,
-    missing: Literal["error", "drop"] = "error",
-    engine: Any = "local",
-    random_state: Any = 0,
-    site: str = "",
-    label: str = "",
-) -> Summaries:
-    """Summarise rows exactly, in one pass, so that any linear model among their columns follows without the rows.
-
-    Parameters
-    ----------
-    data, weights, encode, missing, engine
-        As in `partsketch.fit`.
-    columns
-        Columns to summarise, targets and features alike; None takes all but those of weights and partitions.
-    formula
-        In place of columns: "y ~ a + b" summarises these, and y is the target where none is named later.
-    partition_by
-        A column whose values are the partitions, "file", "order" or "shuffle"; None makes one partition. Partitions are
-        the clusters of cluster errors and what folds are made of.
-    n_partitions
-        With "order" and "shuffle": how many.
-    levels
-        Levels of text columns to encode, first the reference level; sites that agree on them can be joined.
-    random_state
-        Seed of "shuffle".
-    site, label
-        Who made it, and of which rows (a day, say).
-
-    Returns
-    -------
-    Summaries
-        Save them with `save`; ask with `fit`, `ridge_path`, `lasso_path` and `instrument`.
-
-    Examples
-    --------
-    >>> import partsketch as ps, pyarrow as pa
-    >>> table = pa.table({"x": range(100), "y": [2.0 * x + 1 for x in range(100)], "city": ["a", "b"] * 50})
-    >>> summaries = ps.summarise(table, partition_by="city")
-    >>> model = summaries.fit("y", ["x"])
-    >>> round(float(model.coefficients[0, 0]), 6)
-    2.0
-    """
-    target, features = columns_of(columns, formula)
-    if levels is not None and not encode:
-        encode = True
-    options = SketchOptions.made_of(
-        random_state, sketch="triangular", n_partitions=n_partitions, partition_by=partition_by, site=site, label=label
-    )
-    request = DataRequest(data, target, features, weights, encode, missing, levels)
-    return summarise_data(request, options, engine)
-
-
-def read_summaries(files: Any) -> Summaries:
-    """Read summaries that `Summaries.save` or `partsketch summarise` wrote.
-
-    Parameters
-    ----------
-    files
-        A path or a glob, or a list of them: files of several sites become one `Summaries`. Files of `sketch` with
-        sketch="triangular" are read too.
-
-    Returns
-    -------
-    Summaries
-        All partitions of all files.
-    """
-    return read_all(files)

@@ -7,6 +7,7 @@ again. What no model can say must be refused, and files that nobody changed must
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -90,13 +91,13 @@ def places(values: Any) -> list[tuple[Any, Any]]:
 
 def _poison(values: dict[str, Any], draw: random.Random) -> tuple[str, bool]:
     holder, key = draw.choice(places(values))
-    holder[key] = poison = draw.choice(POISON)
+    holder[key] = poison = copy.deepcopy(draw.choice(POISON))
     return f"{key!r} is {poison!r:.40}", True
 
 
 def _odd(values: dict[str, Any], draw: random.Random) -> tuple[str, bool]:
     holder, key = draw.choice(places(values))
-    holder[key] = odd = draw.choice(ODD)
+    holder[key] = odd = copy.deepcopy(draw.choice(ODD))
     return f"{key!r} is {odd!r:.40}", False
 
 
@@ -137,9 +138,9 @@ def _add(values: dict[str, Any], draw: random.Random) -> tuple[str, bool]:
         [values, *(holder[key] for holder, key in places(values) if isinstance(holder[key], dict | list))]
     )
     if isinstance(holder, dict):
-        holder[draw.choice(["surprise", "\x1b", "__class__", ""])] = draw.choice(ODD)
+        holder[draw.choice(["surprise", "\x1b", "__class__", ""])] = copy.deepcopy(draw.choice(ODD))
     else:
-        holder.append(holder[0] if holder else draw.choice(ODD))
+        holder.append(copy.deepcopy(holder[0]) if holder else copy.deepcopy(draw.choice(ODD)))
     return "something is added", False
 
 

@@ -159,7 +159,7 @@ def mutated(data: bytes, draw: random.Random) -> bytes:
     return bytes(changed)
 
 
-Forgery = Callable[[dict[str, Any], random.Random], None]
+Forgery = Callable[[dict[str, Any], random.Random], object]
 
 
 def _set(key: str, *values: Any) -> Forgery:
@@ -167,6 +167,14 @@ def _set(key: str, *values: Any) -> Forgery:
         header[key] = draw.choice(values)
 
     return forge
+
+
+def _in_parts(changes: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any], random.Random], None]:
+    def change(header: dict[str, Any], draw: random.Random) -> None:
+        for part in header["parts"]:
+            part.update(changes(part))
+
+    return change
 
 
 def _set_part(key: str, *values: Any) -> Forgery:
@@ -214,16 +222,10 @@ BROKEN: dict[str, Forgery] = {
     "kind unknown": _set("kind", "cubist", "", "Gaussian"),
     "no parts": _set("parts", []),
     "private": lambda header, draw: header.update(private=not header["private"]),
-    "sparsity": lambda header, draw: [
-        part.update(sparsity=3 if part["sparsity"] is None else None) for part in header["parts"]
-    ],
+    "sparsity": _in_parts(lambda part: {"sparsity": 3 if part["sparsity"] is None else None}),
     "backwards": _set_part("start", 2**53),
-    "contiguous without a range": lambda header, draw: [
-        part.update(start=None, stop=None, contiguous=True) for part in header["parts"]
-    ],
-    "more rows than the range": lambda header, draw: [
-        part.update(start=0, stop=1, contiguous=True, partition="x") for part in header["parts"]
-    ],
+    "contiguous without a range": _in_parts(lambda part: {"start": None, "stop": None, "contiguous": True}),
+    "more rows than the range": _in_parts(lambda part: {"start": 0, "stop": 1, "contiguous": True, "partition": "x"}),
 }
 
 

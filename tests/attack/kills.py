@@ -74,7 +74,7 @@ def _die_while_writing(draw: random.Random) -> None:
     from partsketch.common import files
 
     # Every file is flushed, then its folder.
-    flush, place = files._flush, draw.randrange(2)
+    flush, place = files.flush_to_disk, draw.randrange(2)
     calls = 0
 
     def dying(path: Path) -> None:
@@ -87,4 +87,4 @@ def _die_while_writing(draw: random.Random) -> None:
             time.sleep(60)
         flush(path)
 
-    files._flush = dying
+    files.flush_to_disk = dying

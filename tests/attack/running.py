@@ -55,6 +55,8 @@ def run_class(
                 outcome = worker.next_outcome()
                 yield outcome
                 number = outcome.number + 1
+                if worker.is_over:
+                    return
                 if not worker.is_alive:
                     break
         finally:
@@ -71,7 +73,7 @@ class _Worker:
         self._process.start()
         theirs.close()
         self._class_name, self._seed, self._number = class_name, seed, first
-        self.is_alive = True
+        self.is_alive, self.is_over = True, False
 
     def next_outcome(self) -> Outcome:
         case, counts_as, started = "", "inputs", time.monotonic()
@@ -86,11 +88,11 @@ class _Worker:
         except (EOFError, OSError):
             self.is_alive = False
             self._process.join(10)
+            what = "the process died" if case else "the case could not be made: the process died"
+            fault = Fault("traceback", f"{what} with exit code {self._process.exitcode}")
             if not case:
-                raise RuntimeError(
-                    f"{self._class_name} failed to make case {self._number} of seed {self._seed}"
-                ) from None
-            fault = Fault("traceback", f"the process died with exit code {self._process.exitcode}")
+                # The generator ended: there are no other cases behind this one.
+                self.is_over = True
         number, self._number = self._number, self._number + 1
         seconds = time.monotonic() - started
         return Outcome(self._class_name, self._seed, number, case, counts_as, seconds, fault)  # type: ignore[arg-type]

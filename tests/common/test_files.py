@@ -17,7 +17,7 @@ from partsketch.common.files import atomic_path, check_output, write_atomically
 
 @pytest.fixture(autouse=True)
 def untidied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_tidied", {})
+    monkeypatch.setattr(files, "tidied", {})
 
 
 def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
 
 def test_file_and_folder_are_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
-    flush, replace = files._flush, os.replace
+    flush, replace = files.flush_to_disk, os.replace
 
     def watched_flush(path: Path) -> None:
         order.append("folder" if path.is_dir() else "file")
@@ -64,7 +64,7 @@ def test_file_and_folder_are_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyP
         order.append("rename")
         replace(old, new)
 
-    monkeypatch.setattr(files, "_flush", watched_flush)
+    monkeypatch.setattr(files, "flush_to_disk", watched_flush)
     monkeypatch.setattr(os, "replace", watched_replace)
     write_atomically(tmp_path / "file", b"new")
     assert order == ["file", "rename", "folder"]
@@ -119,7 +119,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     (left,) = tmp_path.iterdir()
     assert left.read_bytes() == b"half"
     # What a living process writes, and what is not ours, stays.
-    alive = tmp_path / f".partsketch-{files._machine()}-{os.getppid()}-{'0' * 16}.part"
+    alive = tmp_path / f".partsketch-{files.machine()}-{os.getppid()}-{'0' * 16}.part"
     elsewhere = tmp_path / f".partsketch-00000000-1-{'0' * 16}.part"
     others = [alive, elsewhere, tmp_path / ".partsketch-notes.part"]
     for path in others:
@@ -127,7 +127,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     write_atomically(tmp_path / "file", b"new")
     assert sorted(tmp_path.iterdir()) == sorted([*others, tmp_path / "file"])
     os.utime(elsewhere, (0, 0))
-    files._tidied.clear()
+    files.tidied.clear()
     write_atomically(tmp_path / "file", b"new")
     assert not elsewhere.exists()
 
@@ -135,7 +135,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
 def test_what_this_process_writes_stays(tmp_path: Path) -> None:
     with atomic_path(tmp_path / "one") as first:
         first.write_bytes(b"1")
-        files._tidied.clear()
+        files.tidied.clear()
         write_atomically(tmp_path / "two", b"2")
         assert first.exists()
     assert (tmp_path / "one").read_bytes() == b"1"

@@ -74,8 +74,8 @@ def test_nobody_listens(scheme: str) -> None:
 def test_somebody_listens_and_says_nothing(scheme: str, deaf: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time that is allowed for all of it is below 15 seconds; the test does not wait so long."""
     need(ENGINES[scheme])
-    assert address._REACH_SECONDS + 1 + address._GREET_SECONDS + 1 < 15
-    monkeypatch.setattr(address, "_GREET_SECONDS", 1.0)
+    assert address.REACH_SECONDS + 1 + address.GREET_SECONDS + 1 < 15
+    monkeypatch.setattr(address, "GREET_SECONDS", 1.0)
     with (
         pytest.raises(InputError, match=r"No .* answers at .*, though something listens"),
         get_engine(f"{scheme}://127.0.0.1:{deaf}"),

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import partsketch as ps
 from partsketch import InputError, LocalEngine, SketchedRegression
-from partsketch.common.files import _machine
+from partsketch.common.files import machine
 from partsketch.engines.base import Engine, Outcomes
 from partsketch.engines.checkpoint import open_checkpoint
 from partsketch.engines.checkpoint_file import from_bytes, to_bytes
@@ -367,7 +367,7 @@ def test_what_a_killed_writer_left_behind_is_cleared(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
     # Of a process with a number that none can have.
-    (kept / f".partsketch-{_machine()}-99999999-{'0' * 16}.part").write_bytes(b"half a file")
+    (kept / f".partsketch-{machine()}-99999999-{'0' * 16}.part").write_bytes(b"half a file")
     fit(in_memory("array", False), target="x2", partition_by="order", checkpoint=kept)
     assert sorted(path.name for path in kept.iterdir()) == ["checkpoint.json", "checkpoint.lock", "tasks-00000000.bin"]
 

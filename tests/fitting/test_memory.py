@@ -79,8 +79,8 @@ def test_all_that_makes_or_solves_summaries_asks_first(monkeypatch: pytest.Monke
 
 def test_refinement_of_sparse_rows_needs_no_factor(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(0)
-    X = scipy.sparse.random_array((3000, 200), density=0.01, rng=draw, format="csr")
-    y = X @ draw.normal(size=200) + draw.normal(size=3000)
+    X: Any = scipy.sparse.random_array((3000, 200), density=0.01, rng=draw, format="csr")
+    y = np.asarray(X @ draw.normal(size=200)) + draw.normal(size=3000)
     model = ps.SketchedRegression(method="exact", route="iterate").fit(X, y)
     _with_free(monkeypatch, 2 * 200 * 200 * 8)
     again = ps.SketchedRegression(method="exact", route="iterate").fit(X, y)

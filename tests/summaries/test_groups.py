@@ -7,9 +7,6 @@ import pandas as pd
 import pytest
 
 import partsketch as ps
-from partsketch.sketches import groups
-
-WIDTH = 5
 
 
 def rows_of(kind: str, count: int = 3000, group_count: int = 40) -> pd.DataFrame:
@@ -35,7 +32,6 @@ KINDS = ["plain", "group means far apart", "far from zero", "constant in groups"
 @pytest.mark.parametrize("weights", [None, "w"])
 def test_a_group_is_what_it_is_alone(kind: str, weights: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     # Several segments, so that groups are merged.
-    monkeypatch.setattr(groups, "_MOST_NUMBERS", 2**12)
     monkeypatch.setattr("partsketch.sites.sketch.group_segment_rows", lambda width: 512)
     rows = rows_of(kind)
     summaries = ps.summarise(rows, list("abcd"), partition_by="g", weights=weights)

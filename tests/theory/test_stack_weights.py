@@ -156,6 +156,26 @@ def test_certificates_hold(name: str, kind: str) -> None:
         assert found.truth_inside.mean() == pytest.approx(0.95, abs=0.035)
 
 
+def test_a_mixture_is_certified_by_its_parts_and_for_its_share() -> None:
+    """`(1 − s)² c + s² Δ + 2 s (1 − s) a`, and more because s was found from the same sketches."""
+    rng = np.random.default_rng(33)
+    parts = DESIGNS["unlike coefficients"].draw(rng)
+    lifts = []
+    for _ in range(20):
+        moments = sketched(parts, SIZE, rng)
+        shares, share = row_shares(moments), theory.choose_stack(moments).share
+        stack = float(theory.pooled_scatter(moments).overfit.sum())
+        both = float(np.sum(shares * moments.losses * moments.ranks / moments.sizes))
+        average = theory.certify_partition(moments, shares).excess_loss
+        expected = (1 - share) ** 2 * stack + share**2 * average + 2 * share * (1 - share) * both
+        lifts.append((theory.certify_partition(moments, shares, share).excess_loss - expected) / stack)
+        if share == 1:
+            assert lifts[-1] == pytest.approx(0, abs=1e-9)
+    assert min(lifts) > -1e-9
+    assert max(lifts) < 1
+    assert np.mean(lifts) > 0.02
+
+
 def test_orthogonal_sketches_lose_less_than_gaussian_ones() -> None:
     assert simulated("uneven sizes", "orthogonal").auto.mean() < 0.95 * simulated("uneven sizes").auto.mean()
 

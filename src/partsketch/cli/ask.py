@@ -61,7 +61,7 @@ def command(
     **asked: Any,
 ) -> None:
     """Answer regressions from FILES of summaries; no rows are read."""
-    from partsketch.api import read_summaries
+    from partsketch.sites.summaries_api import read_summaries
 
     for path in (model_path, report):
         if path is not None and not path.parent.is_dir():

@@ -46,8 +46,8 @@ def command(
     **keywords: Any,
 ) -> None:
     """Summarise DATA exactly, in one pass, in one small file for `partsketch ask`."""
-    from partsketch.api import summarise
     from partsketch.report.summaries_table import describe_summaries, print_summaries
+    from partsketch.sites.summaries_api import summarise
 
     if not output.parent.is_dir():
         raise InputError(f"Cannot write {output}: there is no folder {output.parent}.")

@@ -42,7 +42,7 @@ _KINDS = (
 #: Temporary files that this process is writing.
 _under_way: set[str] = set()
 #: When this process last looked through a folder.
-_tidied: dict[str, float] = {}
+tidied: dict[str, float] = {}
 
 
 def shown(path: str | os.PathLike[str]) -> str:
@@ -148,7 +148,7 @@ def atomic_path(path: Path, inputs: Iterable[str | os.PathLike[str]] = ()) -> It
         with contextlib.suppress(OSError):
             os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
         yield temporary
-        _flush(temporary)
+        flush_to_disk(temporary)
         os.replace(temporary, target)
     except OSError as error:
         raise InputError(f"Cannot write {shown(path)}: {reason_of(error)}.") from error
@@ -159,7 +159,7 @@ def atomic_path(path: Path, inputs: Iterable[str | os.PathLike[str]] = ()) -> It
         _under_way.discard(temporary.name)
     # Some file systems do not offer to flush a folder: after a crash the old file may be there.
     with contextlib.suppress(OSError):
-        _flush(target.parent)
+        flush_to_disk(target.parent)
 
 
 @contextmanager
@@ -180,7 +180,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
         _under_way.discard(temporary.name)
     with contextlib.suppress(OSError):
-        _flush(target.parent)
+        flush_to_disk(target.parent)
 
 
 def write_atomically(path: Path, data: bytes, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
@@ -192,22 +192,22 @@ def write_atomically(path: Path, data: bytes, inputs: Iterable[str | os.PathLike
 def remove_abandoned(folder: Path) -> None:
     """Remove what killed processes left in a folder while they were writing; what is being written stays."""
     now = time.monotonic()
-    if now - _tidied.get(str(folder), -_TIDY_SECONDS) < _TIDY_SECONDS:
+    if now - tidied.get(str(folder), -_TIDY_SECONDS) < _TIDY_SECONDS:
         return
-    _tidied[str(folder)] = now
+    tidied[str(folder)] = now
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             parts = _TEMPORARY.fullmatch(entry.name)
             if parts is None or entry.is_symlink() or entry.name in _under_way:
                 continue
-            here = parts[1] == _machine() and not _is_running(int(parts[2]))
+            here = parts[1] == machine() and not _is_running(int(parts[2]))
             if here or time.time() - entry.stat().st_mtime > _GIVEN_UP_SECONDS:
                 with contextlib.suppress(OSError):
                     shutil.rmtree(entry.path) if entry.is_dir() else os.unlink(entry.path)
 
 
 def _temporary_name() -> str:
-    return f".partsketch-{_machine()}-{os.getpid()}-{secrets.token_hex(8)}.part"
+    return f".partsketch-{machine()}-{os.getpid()}-{secrets.token_hex(8)}.part"
 
 
 def _is_running(process: int) -> bool:
@@ -224,7 +224,7 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def _machine() -> str:
+def machine() -> str:
     """Return what tells where processes have different numbers: the machine, and the container on it."""
     try:
         inside = os.readlink("/proc/self/ns/pid")
@@ -233,7 +233,7 @@ def _machine() -> str:
     return sha256(f"{socket.gethostname()} {inside}".encode()).hexdigest()[:8]
 
 
-def _flush(path: Path) -> None:
+def flush_to_disk(path: Path) -> None:
     """Have the operating system bring a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:

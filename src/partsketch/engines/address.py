@@ -13,9 +13,9 @@ from partsketch.common.errors import InputError, reason_of
 T = TypeVar("T")
 
 #: Seconds for the name of a machine and for a connection to it.
-_REACH_SECONDS = 5.0
+REACH_SECONDS = 5.0
 #: Seconds for the library's own greeting, after the machine has answered.
-_GREET_SECONDS = 7.0
+GREET_SECONDS = 7.0
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\s:/@\[\]]+)):(?P<port>\d{1,5})")
 
 
@@ -35,11 +35,11 @@ def reach(address: str, example: str) -> tuple[str, int]:
     host, port = found["six"] or found["host"], int(found["port"])
 
     def connect() -> None:
-        socket.create_connection((host, port), timeout=_REACH_SECONDS).close()
+        socket.create_connection((host, port), timeout=REACH_SECONDS).close()
 
     try:
         # Resolving a name has no time limit of its own.
-        within(_REACH_SECONDS + 1, connect)
+        within(REACH_SECONDS + 1, connect)
     except (OSError, UnicodeError) as error:
         raise InputError(f"Nobody answers at {address}: {reason_of(error)}; correct the address.") from error
     return host, port
@@ -58,7 +58,7 @@ def greet(address: str, cluster: str, ask: Callable[[float], object]) -> None:
         Asks for a sign of life within so many seconds; whatever it raises means that there is none.
     """
     try:
-        within(_GREET_SECONDS + 1, lambda: ask(_GREET_SECONDS))
+        within(GREET_SECONDS + 1, lambda: ask(GREET_SECONDS))
     except Exception as error:  # bytes of another protocol may end in any error, lack of memory included
         raise InputError(
             f"No {cluster} answers at {address}, though something listens there: start one, or correct the address."

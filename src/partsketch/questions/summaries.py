@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
-from partsketch.questions.choice import Names, as_names, expanded, require_column, require_distinct
+from partsketch.questions.choice import Names
 from partsketch.questions.panel import Panel, make_panel
-from partsketch.sketches.base import get_sketch
+from partsketch.questions.selection import check_factors, selected
 from partsketch.summaries.provenance import About
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
@@ -38,20 +38,7 @@ class Summaries:
     _panels: dict[str, Panel] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.factors:
-            raise InputError("There are no summaries: give at least one partition.")
-        first = self.factors[0]
-        for summary in self.factors:
-            if get_sketch(summary.kind).is_random:
-                raise InputError(
-                    f"Questions need exact summaries, and {summary.parts[0].name!r} is a {summary.kind} sketch: make "
-                    "it with summarise, or use combine."
-                )
-            if summary.columns != first.columns:
-                raise InputError(
-                    f"{first.parts[0].name!r} and {summary.parts[0].name!r} have different columns: summarise the same "
-                    "columns in the same order."
-                )
+        check_factors(self.factors)
 
     def __len__(self) -> int:
         return len(self.factors)
@@ -120,23 +107,7 @@ class Summaries:
         columns
             Names of columns, an encoded column by its own name too; None keeps all.
         """
-        factors = self.factors
-        if partitions is not None:
-            numbers = {name: number for number, name in enumerate(self.names)}
-            wanted = as_names(partitions)
-            for name in wanted:
-                if name not in numbers:
-                    raise InputError(f"There is no partition {name!r}: see names, such as {list(self.names[:5])}.")
-            if len(set(wanted)) != len(wanted):
-                raise InputError("A partition is named twice: name it once.")
-            factors = tuple(factors[numbers[name]] for name in wanted)
-        if columns is not None:
-            chosen = expanded(as_names(columns), self.about.encoding)
-            require_distinct(chosen)
-            for name in chosen:
-                require_column(factors[0].columns, name)
-            factors = tuple(summary.narrowed(tuple(chosen)) for summary in factors)
-        return Summaries(factors)
+        return Summaries(selected(self.factors, self.names, partitions, columns))
 
     def add(
         self,

@@ -90,7 +90,7 @@ def test_at_most_32_connections_and_none_for_ever(server: ExplorerServer, monkey
     idle = [socket.create_connection(("127.0.0.1", server.server_port), timeout=10) for _ in range(MOST_CONNECTIONS)]
     assert MOST_CONNECTIONS == 32
     until = time.monotonic() + 10
-    while len(server._opened) < MOST_CONNECTIONS and time.monotonic() < until:
+    while len(server.opened) < MOST_CONNECTIONS and time.monotonic() < until:
         time.sleep(0.01)
     assert get(server, f"/{server.token}/")[0] == 503
     # One that sends a little now and then is no better than one that sends nothing.
@@ -100,7 +100,7 @@ def test_at_most_32_connections_and_none_for_ever(server: ExplorerServer, monkey
         assert connection.recv(1) == b""
         connection.close()
     monkeypatch.undo()
-    while server._opened and time.monotonic() < until:
+    while server.opened and time.monotonic() < until:
         time.sleep(0.01)
     assert get(server, f"/{server.token}/")[0] == 200
 

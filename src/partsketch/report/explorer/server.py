@@ -37,7 +37,7 @@ class ExplorerServer(ThreadingHTTPServer):
     def __init__(self, port: int, start: State | None = None, speeds: Calibration | None = None) -> None:
         self.token = secrets.token_urlsafe(24)
         self.start = start or State()
-        self._opened: dict[socket.socket, float] = {}
+        self.opened: dict[socket.socket, float] = {}
         self._lock = threading.Lock()
         # Made before anybody is told an address: what it needs may not be installed.
         page()
@@ -51,9 +51,9 @@ class ExplorerServer(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer in a thread of its own, unless too many are being answered."""
         with self._lock:
-            accepted = len(self._opened) < MOST_CONNECTIONS
+            accepted = len(self.opened) < MOST_CONNECTIONS
             if accepted:
-                self._opened[request] = time.monotonic()
+                self.opened[request] = time.monotonic()
         if accepted:
             super().process_request(request, client_address)
             return
@@ -65,14 +65,14 @@ class ExplorerServer(ThreadingHTTPServer):
     def shutdown_request(self, request: Any) -> None:
         """Close a connection, and let another one have its place."""
         with self._lock:
-            self._opened.pop(request, None)
+            self.opened.pop(request, None)
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
         """End connections that have lasted too long; called twice a second."""
         oldest = time.monotonic() - LONGEST_SECONDS
         with self._lock:
-            late = [request for request, opened in self._opened.items() if opened < oldest]
+            late = [request for request, opened in self.opened.items() if opened < oldest]
         for request in late:
             with contextlib.suppress(OSError):
                 request.shutdown(socket.SHUT_RDWR)

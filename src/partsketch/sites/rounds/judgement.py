@@ -52,7 +52,8 @@ class Preconditioner:
         model = fit.model
         columns, targets = model.column_names, model.target_names
         free = int(columns != model.feature_names)
-        coordinates, standard = standardise(fit.summaries, columns, targets, free)
+        coordinates, moved = standardise(fit.summaries, columns, targets, free)
+        standard = tuple(moved)
         counts, law = [summary.row_count for summary in standard], law_of_kind(standard[0].kind)
         stacked = [stacked_fit(FitMoments(standard, columns, target, free).sketches, counts, law) for target in targets]
         by_target = tuple(TargetStart(found, effective_sketch_rows(found)) for found in stacked)
