@@ -36,7 +36,7 @@ def fit(
     sparsity: int | None = None,
     fit_intercept: bool = True,
     averaging: str = "equal",
-    weighting: str = "auto",
+    weighting: str = "rows",
     alpha: float = 0.0,
     engine: Any = "local",
     random_state: Any = None,
@@ -206,7 +206,7 @@ def combine(
     method: str | None = None,
     fit_intercept: bool | None = None,
     averaging: str = "equal",
-    weighting: str = "auto",
+    weighting: str = "rows",
     alpha: float = 0.0,
 ) -> Model:
     """Make a model, its certificate and intervals from sketches alone.

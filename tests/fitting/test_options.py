@@ -136,7 +136,7 @@ OTHER_VALUES: dict[str, tuple[Any, dict[str, Any]]] = {
     "sparsity": (3, {"sketch": "sparse_sign"}),
     "fit_intercept": (False, {}),
     "averaging": ("inverse_variance", {"method": "average"}),
-    "weighting": ("rows", {"method": "stack"}),
+    "weighting": ("auto", {"method": "stack"}),
     "alpha": (2.5, {}),
     "on_partition_error": ("drop", {"method": "average"}),
     "deadline": (7.0, {"method": "average"}),

@@ -27,7 +27,8 @@ from tests.laws.tables import CLOSE, IN_FILES, IN_MEMORY, METHODS, fit_table, sp
 
 EXAMPLES = int(os.environ.get("PARTSKETCH_LAW_EXAMPLES", "30"))
 
-SKETCHES = ("gaussian", "orthogonal", "srht", "sparse_sign", "count_sketch", "row_sample")
+# Not "orthogonal": drawn from the factor, it has other numbers when columns change places, and the same law.
+SKETCHES = ("gaussian", "srht", "sparse_sign", "count_sketch", "row_sample")
 
 #: Beyond this condition number (of columns brought to one length) the rank is a matter of taste.
 WORST_CONDITION = 1e9

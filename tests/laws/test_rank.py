@@ -25,10 +25,10 @@ def _grid(rows: int, seed: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("place", [64.0, 1024.0, 2.0**30])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "orthogonal"])
 @pytest.mark.parametrize("method", ["partition", "stack", "whole"])
 def test_equal_columns_at_unlike_places_in_sketches(method: str, kind: str, place: float) -> None:
-    """Both get half of what one of them alone would get."""
+    """Both get half of what one of them alone would get; an orthogonal sketch has other numbers with another column."""
     for seed in range(2):
         a = _grid(300, seed)
         y = a + np.random.default_rng(100 + seed).normal(size=300)

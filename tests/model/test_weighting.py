@@ -37,7 +37,7 @@ OPTIONS: dict[str, Any] = {"method": "stack", "partition_by": "site", "sketch_si
 
 def estimator(frame: pd.DataFrame, target: Any = "y", **options: Any) -> ps.SketchedRegression:
     """A fitted estimator, which keeps its sketches."""
-    asked = {**OPTIONS, **options}
+    asked = {**OPTIONS, "weighting": "auto", **options}
     return ps.SketchedRegression(**asked).fit(frame[[*FEATURES, "site"]], frame[target])
 
 
@@ -150,7 +150,7 @@ def test_files_and_commands_give_the_fit(tmp_path: Path, weighting: str, capsys:
 
 def test_batches_are_weighted_too() -> None:
     frame = table()
-    model = ps.SketchedRegression("stack", sketch_size=20, random_state=7)
+    model = ps.SketchedRegression("stack", sketch_size=20, random_state=7, weighting="auto")
     for _, rows in frame.groupby("site"):
         model.partial_fit(rows[FEATURES], rows["y"])
     assert model.model_.record.reasons["weighting"].startswith("information")
@@ -165,8 +165,8 @@ def test_what_does_not_go_together() -> None:
     assert "ridge" in estimator(frame, alpha=1.0).model_.record.reasons["weighting"]
     with pytest.raises(InputError, match="weighting='information' goes with alpha=0"):
         estimator(frame, alpha=1.0, weighting="information")
-    with pytest.raises(InputError, match="weighting='rows' goes with method='stack'"):
-        estimator(frame, method="partition", weighting="rows")
+    with pytest.raises(InputError, match="weighting='auto' goes with method='stack'"):
+        estimator(frame, method="partition")
     with pytest.raises(InputError, match="weighting is 'best': choose 'auto', 'rows' or 'information'"):
         estimator(frame, weighting="best")
 

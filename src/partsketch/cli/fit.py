@@ -113,7 +113,7 @@ def _exact_options(options: FitOptions) -> FitOptions:
         method="exact",
         limits=None,
         averaging="equal",
-        weighting="auto",
+        weighting="rows",
         alpha=0.0,
         on_partition_error="raise",
         min_partitions=None,

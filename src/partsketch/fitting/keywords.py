@@ -58,7 +58,7 @@ class FitKeywords:
         default="equal", metadata=_told("Weights of the partitions' fits.", choices=("equal", "inverse_variance"))
     )
     weighting: str = field(
-        default="auto",
+        default="rows",
         metadata=_told(
             "Weights of stacked sketches; auto: information if partitions share coefficients.",
             choices=("auto", "rows", "information"),

@@ -82,7 +82,7 @@ class FitOptions:
                 )
         if self.averaging != "equal" and self.method not in ("average", "partition"):
             raise InputError(f"averaging={self.averaging!r} goes with the methods 'average' and 'partition' only.")
-        if self.weighting != AUTO and self.method not in ("stack", AUTO):
+        if self.weighting != FitKeywords.weighting and self.method not in ("stack", AUTO):
             raise InputError(f"weighting={self.weighting!r} goes with method='stack', whose sketches have weights.")
         if not isinstance(self.alpha, numbers.Real) or not 0 <= self.alpha < float("inf"):
             raise InputError(f"alpha is {self.alpha!r}: give a ridge penalty of at least 0.")

@@ -44,7 +44,7 @@ class Regression:
     penalty: float = 0.0
     averaging: str = "equal"
     coordinates: Coordinates | None = None
-    weighting: str = "auto"
+    weighting: str = "rows"
 
     @property
     def units(self) -> FloatArray:

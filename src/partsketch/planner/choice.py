@@ -227,7 +227,7 @@ def options_from(candidate: Candidate, options: FitOptions) -> FitOptions:
         sketch_size=candidate.sketch_size if sketched else options.sketch_size,
         sparsity=options.sparsity if get_sketch(candidate.sketch or options.sketch).default_sparsity else None,
         averaging=options.averaging if candidate.method in ("average", "partition") else "equal",
-        weighting=options.weighting if candidate.method == "stack" else "auto",
+        weighting=options.weighting if candidate.method == "stack" else "rows",
         limits=None,
     )
 

@@ -82,7 +82,7 @@ def row_seconds(work: Work, calibration: Calibration) -> float:
     numbers = work.rows * work.width
     sketch = get_sketch(work.sketch)
     cost = sketch.cost
-    sketching = work.rows * work.sketches * _sketching_seconds(work, calibration)
+    sketching = work.rows * work.accumulations * _sketching_seconds(work, calibration)
     if work.storage in calibration.decoded_number:
         reading = numbers * calibration.decoded_number[work.storage]
     elif work.storage != "memory":
@@ -95,13 +95,13 @@ def row_seconds(work: Work, calibration: Calibration) -> float:
         reading = 0.0
         if _as_exact(sketch):
             sketching = work.rows * at_width(calibration.exact_row, padded_width(work.width), 2.0)
-    entries = work.sketches * work.summary_rows * work.width
+    entries = work.accumulations * work.summary_rows * work.width
     merging = work.tasks * entries * NUMBER_BYTES * 4 * calibration.copied_byte
     unit = calibration.sketch_unit.get(work.sketch, 0.0)
     per_row = cost.units(work.width) * unit + cost.copied_bytes(work.width) * calibration.copied_byte
-    merging += cost.rounds(work.rows, work.tasks, work.width) * work.sketches * work.summary_rows * per_row
+    merging += cost.rounds(work.rows, work.tasks, work.width) * work.accumulations * work.summary_rows * per_row
     # Every piece of rows starts with a new buffer for its part of the random matrix.
-    merging += work.tasks * work.sketches * cost.buffer_numbers * NUMBER_BYTES * calibration.fresh_byte
+    merging += work.tasks * work.accumulations * cost.buffer_numbers * NUMBER_BYTES * calibration.fresh_byte
     if _as_exact(sketch):
         factorisation = at_width(calibration.small_factorisation, work.width, 3.0)
         merging = work.tasks * _FACTORISATIONS_PER_PIECE * factorisation
@@ -135,8 +135,8 @@ def seconds(work: Work, calibration: Calibration, engine: str = "local") -> floa
 def flops(work: Work) -> float:
     """Return the floating-point operations for the rows and for solving the summaries."""
     partition_rows = work.rows // (work.partitions if METHODS[work.method].by_partition else 1)
-    rows = work.rows * work.sketches * get_sketch(work.sketch).cost.flops(work.summary_rows, work.width, partition_rows)
-    return rows + 2 * work.summaries * work.summary_rows * work.width**2
+    per_row = get_sketch(work.sketch).cost.flops(work.summary_rows, work.width, partition_rows)
+    return work.rows * work.accumulations * per_row + 2 * work.summaries * work.summary_rows * work.width**2
 
 
 def passes(work: Work) -> int:

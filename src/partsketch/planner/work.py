@@ -61,10 +61,13 @@ class Work:
 
     @property
     def sketches(self) -> int:
-        """Summaries that every row enters: k for sketches of the whole unless one pass serves all, else one."""
-        method = METHODS[self.method]
-        several = method.sketched and not method.by_partition and not get_sketch(self.sketch).shares_pass
-        return self.partitions if several else 1
+        """Summaries of every row: k for sketches of the whole, else one."""
+        return self.partitions if METHODS[self.method].sketched and not METHODS[self.method].by_partition else 1
+
+    @property
+    def accumulations(self) -> int:
+        """Matrices that every row is added to: one per summary, or one for all where they share a pass."""
+        return 1 if get_sketch(self.sketch).shares_pass else self.sketches
 
     @property
     def summaries(self) -> int:

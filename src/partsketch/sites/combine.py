@@ -73,7 +73,7 @@ def combine_files(
     fit_intercept: bool | None = None,
     averaging: str = "equal",
     alpha: float = 0.0,
-    weighting: str = "auto",
+    weighting: str = "rows",
 ) -> Fit:
     """Make a model from summaries that are at hand."""
     check_agreement(named)

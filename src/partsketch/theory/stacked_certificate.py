@@ -151,6 +151,8 @@ def _shared(fit: StackedFit, prices: FloatArray, noise: FloatArray) -> float:
 def unlike_covariance(fit: StackedFit) -> FloatArray:
     """`Σ c_i c_iᵀ/m_i` as a covariance: the main direction of each estimate, of the size of its trace if positive."""
     sizes = np.maximum(np.trace(fit.departures, axis1=1, axis2=2), 0.0) * fit.sampling / fit.sizes
+    if not fit.departures.size:  # columns of zeros determine nothing
+        return np.zeros((fit.pooled.rank, fit.pooled.rank))
     directions = np.linalg.eigh(fit.departures)[1][:, :, -1]
     return np.asarray(np.einsum("i,ia,ib->ab", sizes, directions, directions), dtype=np.float64)
 
