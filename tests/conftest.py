@@ -18,6 +18,9 @@ __all__ = ["pytest_runtest_makereport"]
 
 watch()
 
+# Tests in several processes are given a width for their own reports, and commands would follow it.
+os.environ.pop("COLUMNS", None)
+
 # A shell starts background jobs with interrupts ignored, and processes inherit that: tests that interrupt would hang.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

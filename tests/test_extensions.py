@@ -114,7 +114,7 @@ def test_the_page_on_new_sketches_is_carried_out(folders: tuple[Path, Path]) -> 
         [sys.executable, "-c", ABOUT_SIGNS], cwd=folders[0], capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folders[1]), os.environ.get("PYTHONPATH", "")])},
     )  # fmt: skip
-    assert about.stdout.split("\n")[:2] == ["approximate True", "'gaussian', 'srht', True"]
+    assert about.stdout.split("\n")[:2] == ["approximate True", "'gaussian', 'ortho, True"]
 
 
 #: Says more than the page: the reason of the certificate, and that refusals name the added kind, too.

@@ -73,11 +73,10 @@ default="gaussian"
         Weights of the partitions in "average" and "partition": equal, or those that minimise the predicted excess
         loss; the latter need the summaries themselves, not only each partition's coefficients.
     weighting : {"rows", "information", "auto"}, default="rows"
-        Weights of the sketches in "stack". "rows": equal ones, which aim at exact least squares whatever the
-        partitions are; its certificate assumes nothing of them. "information": by the rows behind each sketch and its
-        noise, best if partitions share their coefficients. "auto": that, unless a test of the sketches says that they
-        do not; then the equally weighted stack, mixed with the average of the partitions' fits. The record says what
-        was taken and why.
+        Weights of the sketches in "stack". "rows": equal ones, whose certificate assumes nothing of the partitions.
+        "information": by the rows behind each sketch and its noise, best if partitions share their coefficients.
+        "auto": that, unless a test of the sketches says no; then the equally weighted stack, mixed with the average of
+        the partitions' fits. The record says what was taken and why.
     alpha : float, default=0.0
         Ridge penalty on all rows together, as in scikit-learn's `Ridge`; the intercept is not penalised. On sketches
         it is scaled so that they shrink like the rows.

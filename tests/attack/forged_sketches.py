@@ -132,9 +132,9 @@ def _header(data: bytearray, draw: random.Random) -> None:
         if action == 0:
             holder.pop(key, None)
         elif action == 1:
-            holder[draw.choice(["surprise", "\x1b", "site", "kind"])] = draw.choice(ODD)
+            holder[draw.choice(["surprise", "\x1b", "site", "kind"])] = copy.deepcopy(draw.choice(ODD))
         else:
-            holder[key] = draw.choice(ODD)
+            holder[key] = copy.deepcopy(draw.choice(ODD))
     text = json.dumps(values)
     if draw.random() < 0.1:
         text = text.replace("{", '{"kind": "gaussian", ', 1)

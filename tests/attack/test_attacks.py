@@ -1,9 +1,8 @@
-"""A bounded sample of every class of attacks, other cases each day; `make attack` takes an hour."""
+"""A bounded sample of every class of attacks, the same cases every time; `make attack` takes an hour and others."""
 
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
 
@@ -13,8 +12,8 @@ from tests.attack.running import run_class
 
 #: Seconds for all classes together.
 SECONDS = 40.0
-#: A failure names it; PARTSKETCH_ATTACK_SEED repeats it.
-SEED = int(os.environ.get("PARTSKETCH_ATTACK_SEED", time.time() // 86400))
+#: A failure names it; PARTSKETCH_ATTACK_SEED takes another.
+SEED = int(os.environ.get("PARTSKETCH_ATTACK_SEED", "20774"))
 
 
 @pytest.mark.slow

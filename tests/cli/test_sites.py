@@ -24,6 +24,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         columns["region"] = np.array(["u/p", "down"])[np.arange(count) % 2]
         pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
     monkeypatch.chdir(tmp_path)
+    # Tables are as wide as a pipe says: names are not cut.
+    monkeypatch.setenv("COLUMNS", "140")
     return tmp_path
 
 

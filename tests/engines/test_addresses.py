@@ -24,6 +24,15 @@ from tests.engines.conftest import need
 ENGINES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}
 
 
+@pytest.fixture(autouse=True)
+def no_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests of a cluster in this process may have left one running: no other is looked for beside it."""
+    if "ray" in sys.modules:
+        monkeypatch.setattr("ray.is_initialized", lambda: False)
+    if "pyspark.sql" in sys.modules:
+        monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+
+
 @pytest.fixture
 def deaf() -> Iterator[int]:
     """Give the port of a server that takes connections and says nothing."""
@@ -58,13 +67,14 @@ def test_what_is_no_address(scheme: str, rest: str) -> None:
         pass
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 @pytest.mark.parametrize("scheme", ENGINES)
-def test_nobody_listens(scheme: str) -> None:
+def test_nobody_listens(scheme: str, host: str) -> None:
     need(ENGINES[scheme])
     started = time.monotonic()
     with (
         pytest.raises(InputError, match=r"Nobody answers at .*: Connection refused"),
-        get_engine(f"{scheme}://127.0.0.1:1"),
+        get_engine(f"{scheme}://{host}:1"),
     ):
         pass
     assert time.monotonic() - started < 15

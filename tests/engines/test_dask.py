@@ -259,7 +259,7 @@ def test_addresses(
     with pytest.raises(SystemExit) as code:
         main([*command, "--engine", "dask://127.0.0.1:1"])
     assert code.value.code == 2
-    assert "No Dask scheduler answers at dask://127.0.0.1:1" in capfd.readouterr().err
+    assert "Nobody answers at dask://127.0.0.1:1" in capfd.readouterr().err
 
 
 def test_a_cluster_of_our_own_is_stopped(tmp_path: Path) -> None:

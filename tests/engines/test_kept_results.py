@@ -72,7 +72,7 @@ def test_what_is_kept_is_written_with_all_its_tasks(tmp_path: Path) -> None:
     assert recorded_seed(tmp_path) == 7
 
 
-def test_a_folder_of_another_fit_is_refused_and_a_damaged_one_begun_anew(tmp_path: Path) -> None:
+def test_a_folder_of_another_fit_and_a_damaged_one_are_refused(tmp_path: Path) -> None:
     with open_checkpoint(tmp_path, IDENTITY, 7, Merging()):
         pass
     other = {**IDENTITY, "options": {**IDENTITY["options"], "alpha": 2.0}}
@@ -88,7 +88,8 @@ def test_a_folder_of_another_fit_is_refused_and_a_damaged_one_begun_anew(tmp_pat
         pass
     text = (tmp_path / "checkpoint.json").read_text()
     (tmp_path / "checkpoint.json").write_text(text.replace('"seed": 7', '"seed": 8'))
-    assert recorded_seed(tmp_path) is None
+    with pytest.raises(InputError, match=r"checkpoint\.json is missing or cut short"):
+        recorded_seed(tmp_path)
 
 
 def test_every_option_and_column_that_matters_tells_fits_apart(tmp_path: Path) -> None:

@@ -63,10 +63,18 @@ def wide_model() -> Model:
     rng = np.random.default_rng(0)
     small = fit(table(500), target="y", method="exact", random_state=0)
     values = rng.normal(size=(2000, 1))
+    inference = small.inferences[0]
+    zeros = np.zeros(2001)
     return replace(
         small,
         feature_names=tuple(f"x{i}" for i in range(2000)),
         coefficients=values,
         partition_coefficients=values[None],
-        inferences=(replace(small.inferences[0], standard_errors=rng.uniform(0.1, 1, size=2001)),),
+        inferences=(
+            replace(
+                inference,
+                standard_errors=rng.uniform(0.1, 1, size=2001),
+                around_exact=replace(inference.around_exact, centre=zeros, standard_errors=zeros),
+            ),
+        ),
     )

@@ -22,6 +22,7 @@ from partsketch.sources.cluster.remote import part_of
 from partsketch.sources.files.paths import DataFiles
 from partsketch.sources.labelled import LabelledSource
 from partsketch.sources.shifted import ShiftedSource
+from partsketch.sources.standardised import StandardisedSource
 from partsketch.sources.wrapper import SourceWrapper
 from partsketch.summaries.partitions import single_partition
 
@@ -73,12 +74,18 @@ def wrapped() -> dict[type[SourceWrapper], SourceWrapper]:
     return {
         LabelledSource: LabelledSource.from_values(able, np.array(["a", "b"] * 3)),
         ShiftedSource: ShiftedSource(able, 10),
+        StandardisedSource: StandardisedSource(able, np.zeros(X.shape[1] + 1), np.ones(X.shape[1] + 1)),
         WatchedSource: WatchedSource(able, partitioning, None, True),
     }
 
 
 #: What a wrapper means to say otherwise.
-MEANT = {(WatchedSource, "leaving_finiteness"), (WatchedSource, "sliced")}
+MEANT = {
+    (WatchedSource, "leaving_finiteness"),
+    (WatchedSource, "sliced"),
+    # Its rows are made anew, dense, as they are read.
+    *((StandardisedSource, name) for name in ("row_major", "features_in_memory", "stored_entries")),
+}
 
 
 def all_subclasses(kind: type) -> set[type]:
@@ -105,7 +112,8 @@ def test_every_wrapper_is_looked_at() -> None:
 @pytest.mark.parametrize("name", PROPERTIES)
 @pytest.mark.parametrize("wrapper", wrapped().values(), ids=lambda wrapper: type(wrapper).__name__)
 def test_a_wrapper_has_the_capabilities_of_what_it_wraps(wrapper: SourceWrapper, name: str) -> None:
-    assert getattr(wrapper, name) is Able.answers[name]
+    if (type(wrapper), name) not in MEANT:
+        assert getattr(wrapper, name) is Able.answers[name]
 
 
 @pytest.mark.parametrize("wrapper", wrapped().values(), ids=lambda wrapper: type(wrapper).__name__)

@@ -19,6 +19,7 @@ from partsketch.fitting.fit import Fit, fit_source
 from partsketch.fitting.options import FitOptions
 from partsketch.sources import array_source
 from partsketch.summaries.provenance import About, Part
+from partsketch.summaries.stack import stack_all
 
 COLUMNS = ("(intercept)", "x0", "x1", "y")
 
@@ -259,3 +260,17 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
         sketch(0, 20).save(path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.psk"]
+
+
+@pytest.mark.parametrize("with_low", [False, True])
+def test_stacking_many_at_once_is_stacking_two_by_two(with_low: bool) -> None:
+    many = [sketch(10 * i, 10 * i + 10, stream=i) for i in range(5)]
+    if with_low:
+        many[2] = replace(many[2], low=1e-18 * many[2].matrix)
+    assert stack_all(many) == reduce(Summary.stack, many)
+    assert stack_all(many[:1]) == many[0]
+    factors = [exact(10 * i, 10 * i + 10) for i in range(3)]
+    assert stack_all(factors) == reduce(Summary.stack, factors)
+    for wrong in (sketch(5, 15, stream=7), sketch(90, 95, stream=1), factors[0]):
+        with pytest.raises(InputError, match="Cannot"):
+            stack_all([*many, wrong])

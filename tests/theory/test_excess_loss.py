@@ -134,7 +134,7 @@ def test_refusals() -> None:
         theory.expected_partition_excess_loss_given_design([X.T @ X for X, _ in partitions], [50, 90, 70], 9, 1.0)
     with pytest.raises(InputError, match="row_counts must hold one count of at least d = 4"):
         theory.expected_partition_excess_loss_given_design([np.eye(4)], [3], 9, 1.0)
-    with pytest.raises(InputError, match="use one of gaussian, srht"):
+    with pytest.raises(InputError, match="use one of gaussian, orthogonal, srht"):
         theory.rotation_rows("fourier", 10)
     with pytest.raises(InputError, match="sketch_size is 5"):
         theory.stacked_excess_loss(1.0, 4, [3, 2])

@@ -48,6 +48,8 @@ def command(
         raise InputError(f"seed is {seed}: give a whole number from 0 to 2**63 - 1.")
     if data_home is not None and not data_home.is_dir():
         raise InputError(f"There is no folder {data_home}: --data-home names where scikit-learn keeps its data.")
+    if data_home is not None and output.exists() and output.samefile(data_home):
+        raise InputError(f"Cannot write to {output}: it is the folder of the data; name another one.")
     settings = (quick_study if quick else whole_study)(DEFAULT_SEED if seed is None else seed)
     started = time.perf_counter()
     study, claims = reproduce(settings, Places(output, data_home), only, report=complain, fresh=fresh)

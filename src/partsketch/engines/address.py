@@ -19,8 +19,8 @@ GREET_SECONDS = 7.0
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\s:/@\[\]]+)):(?P<port>\d{1,5})")
 
 
-def reach(address: str, example: str) -> tuple[str, int]:
-    """Return the host and the port of an address, where somebody takes connections, or refuse it.
+def host_and_port(address: str, example: str) -> tuple[str, int]:
+    """Return the host and the port of an address, or refuse what is none.
 
     Parameters
     ----------
@@ -32,7 +32,12 @@ def reach(address: str, example: str) -> tuple[str, int]:
     found = _HOST_AND_PORT.fullmatch(address.partition("://")[2])
     if found is None or not 0 < int(found["port"]) < 65536:
         raise InputError(f"{address!r} is not an address: give a host and a port, such as {example!r}.")
-    host, port = found["six"] or found["host"], int(found["port"])
+    return found["six"] or found["host"], int(found["port"])
+
+
+def reach(address: str, example: str) -> tuple[str, int]:
+    """Return the host and the port of an address (see `host_and_port`) where somebody takes connections."""
+    host, port = host_and_port(address, example)
 
     def connect() -> None:
         socket.create_connection((host, port), timeout=REACH_SECONDS).close()

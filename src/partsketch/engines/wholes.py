@@ -12,7 +12,7 @@ from partsketch.sketches.groups import GroupedTriangularSketch
 from partsketch.sources.base import Source
 from partsketch.summaries.merge import PieceFold
 from partsketch.summaries.partitions import UNKNOWN_END
-from partsketch.summaries.provenance import Part
+from partsketch.summaries.provenance import About, Part
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import Piece, SummaryRequest
 
@@ -77,6 +77,9 @@ def summaries_of(
     bounds = request.partitioning.bounds
     sketch = get_sketch(request.specification.kind)
     start, stop = (0, rows_seen) if bounds is None else (bounds[partition], bounds[partition + 1])
+    last = rows_seen if stop == UNKNOWN_END else stop
+    dropped = 0 if bounds is None else last - start - whole.row_count
+    about = About(weighted=whole.weight_sum != whole.row_count, rows_dropped=dropped)
     # One matrix, or one for every sketch.
     matrices = whole.matrices * (request.sketches_per_partition // request.accumulators_per_partition)
     for number, matrix in enumerate(matrices):
@@ -88,7 +91,7 @@ def summaries_of(
             site="",
             stream=stream,
             start=start,
-            stop=rows_seen if stop == UNKNOWN_END else stop,
+            stop=last,
             size=sketch_rows.shape[0],
             seed=request.specification.seed,
             sparsity=request.specification.sparsity,
@@ -103,4 +106,5 @@ def summaries_of(
             weight_sum=whole.weight_sum,
             low=low,
             centre=np.empty(0) if whole.centre is None else whole.centre,
+            about=about,
         )

@@ -261,7 +261,7 @@ def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:
     if _checks_sizes(options, columns):
         sizes = list(gathered.row_counts)
         check_partition_sizes(sizes, gathered.names, columns, options.partition_by, sum(sizes))
-    elif METHODS[options.method].sketched and options.alpha == 0 and sum(gathered.row_counts) < columns + 2:
+    elif options.method == "stack" and options.alpha == 0 and sum(gathered.row_counts) < columns + 2:
         raise InputError(
             f"Too few rows: {columns} columns to estimate need at least {columns + 2}, and there are "
             f"{sum(gathered.row_counts)} in all; use method='exact'."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from partsketch.common.linalg.solution import Solution
 from partsketch.model.moments import moments_of_sketches
 from partsketch.model.regression import Combination, Regression, combine_solution, solve_summary
 from partsketch.sketches.base import get_sketch, law_of_kind
+from partsketch.summaries.stack import stack_all
 from partsketch.summaries.summary import Summary
 from partsketch.theory.partition_certificate import row_shares
 from partsketch.theory.stack_weights import StackChoice, choose_stack, weights_by_counts
@@ -25,12 +25,12 @@ def combine_stack(summaries: Sequence[Summary], regression: Regression) -> Combi
     """Stack all summaries and solve once; targets that ask for other weights are solved by themselves."""
     choices = stack_choices(summaries, regression)
     if all(choice.taken == "rows" for choice in choices):
-        stacked = reduce(Summary.stack, summaries)
+        stacked = stack_all(summaries)
         return replace(combine_solution(solve_summary(stacked, regression, regression.penalty)), stacking=choices)
     solutions = []
     for target, choice in zip(regression.targets, choices, strict=True):
         alone = replace(regression, targets=(target,))
-        solution = solve_summary(reduce(Summary.stack, _weighted(summaries, choice)), alone)
+        solution = solve_summary(stack_all(_weighted(summaries, choice)), alone)
         if choice.taken == "mixture":
             moments = moments_of_sketches(summaries, regression.features, target, regression.free_columns)
             average = (row_shares(moments) @ moments.coefficients)[:, None]

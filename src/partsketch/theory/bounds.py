@@ -13,7 +13,8 @@ def _deviation(k: int, delta: float) -> float:
     require_count("k", k)
     if not 0 < delta < 1:
         raise InputError(f"delta must lie strictly between 0 and 1, not {delta}: it is the probability of failure.")
-    return math.sqrt(2 * math.log(2 * k / delta))
+    # Apart: their ratio may be beyond what a double holds.
+    return math.sqrt(2 * (math.log(2 * k) - math.log(delta)))
 
 
 def smallest_sketch_size(d: int, k: int, delta: float) -> int:

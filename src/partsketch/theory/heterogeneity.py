@@ -268,5 +268,5 @@ def _direction_share(parts: Sequence[PartitionMoments]) -> float:
     unbiased = freedom**2 / ((freedom - 1) * (freedom + 2)) * (square - trace**2 / freedom)
     directions = trace**2 / unbiased if unbiased > 0 else float(rank)
     variance = float(np.var(lengths, ddof=1))
-    even = 2 * float(lengths.mean()) ** 2 / variance if variance > 0 else float(rank)
+    even = 2 * float(np.square(lengths.mean())) / variance if variance > 0 else float(rank)
     return float(np.clip(min(directions, even) / rank, 1 / rank, 1.0))

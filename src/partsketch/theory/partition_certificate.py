@@ -209,7 +209,7 @@ def _along(
     plain = float(np.sum(2 * rates * total**2 + closer * near**2))
     crossed = -trust * float(np.sum(8 * rates * energy * (scatter.gradients @ away)))
     given = max(plain + crossed, 0.25 * plain)
-    freedom = 2 * float(total.sum()) ** 2 / given if given > 0 else math.inf
+    freedom = 2 * float(np.square(total.sum())) / given if given > 0 else math.inf
     nearness = min(1.0, float(near.sum() / total.sum())) if total.sum() > 0 else 0.0
     if trust == 0 or overfit <= 0:
         return 1.0, freedom, nearness

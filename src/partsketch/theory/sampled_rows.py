@@ -190,7 +190,7 @@ def _law(found: Sequence[_LeftOut], size: int, rank: int) -> tuple[float, float,
     total = float(parts.sum())
     if total <= 0:
         return float(rank), 0.0, 0.0, math.inf
-    above = min(float(np.trace(spread)) ** 2 / float(np.sum(spread * spread)) * (1 + rank / size), float(rank))
+    above = min(float(np.square(np.trace(spread))) / float(np.sum(spread * spread)) * (1 + rank / size), float(rank))
     deviations = parts - parts.mean()
     squares = float(deviations @ deviations) * len(parts) / (len(parts) - 1)
     freedom = 2 * total**2 / squares if squares > 0 else math.inf

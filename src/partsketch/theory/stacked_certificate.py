@@ -112,7 +112,7 @@ def _law(fit: StackedFit, prices: FloatArray) -> _Law:
     unlike = turn.T @ fit.gaps.sum(axis=0) @ turn if weighted else unlike_covariance(fit)
     spread = np.tensordot(noise, grams, axes=1)
     squares = float(noise @ pairs_of_rows(grams, fit.sizes) @ noise) + float(np.sum(unlike * (2 * spread + unlike)))
-    above = min((total + float(np.trace(unlike))) ** 2 / squares, float(fit.pooled.rank))
+    above = min(float(np.square(total + float(np.trace(unlike)))) / squares, float(fit.pooled.rank))
     of_gram = pairs_of_rows(fit.grams, fit.sizes) @ noise / fit.weights / total
     parts = noise * lengths + np.einsum("iab,ba->i", fit.gaps, fit.metric)
     total = float(parts.sum())

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from partsketch.common.errors import InputError, reason_of
-from partsketch.engines.address import greet, reach
+from partsketch.engines.address import greet, host_and_port, reach
 from partsketch.engines.base import Engine, EngineCost, Outcomes, TaskOutcome
 from partsketch.engines.bundles import Bundle, bundle_tasks, lost, merge_bundles, run_bundle, task_rows
 from partsketch.engines.local import usable_cores
@@ -22,6 +22,8 @@ from partsketch.sources.cluster.chunked import ChunkedRows, is_remote
 from partsketch.sources.cluster.chunks import Chunks
 from partsketch.sources.cluster.remote import holds_rows, part_of
 from partsketch.summaries.tasks import PassRequest, Task
+
+_EXAMPLE = "ray://host:10001"
 
 #: Results that one merging task takes.
 _FAN_IN = 8
@@ -65,7 +67,8 @@ class RayEngine(Engine):
         self._ray = ray
         self._started = not ray.is_initialized()
         if not self._started:
-            if address not in (None, "ray://auto"):
+            if address is not None and address != "ray://auto":
+                host_and_port(address, _EXAMPLE)
                 raise InputError(
                     f"This process is connected to a Ray runtime already, so {address} cannot be reached: use "
                     "engine='ray' for that runtime, or call ray.shutdown() first."
@@ -110,7 +113,7 @@ class RayEngine(Engine):
 
 def _meet_server(address: str) -> None:
     """Refuse an address where no server of Ray's protocol answers; Ray itself would try for minutes."""
-    host, port = reach(address, "ray://host:10001")
+    host, port = reach(address, _EXAMPLE)
     if os.environ.get("RAY_USE_TLS") == "1":
         return
     import grpc

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from partsketch._version import __version__
 from partsketch.common.errors import InputError
-from partsketch.engines.address import greet, reach
+from partsketch.engines.address import greet, host_and_port, reach
 from partsketch.engines.base import Engine, EngineCost, Outcomes
 from partsketch.engines.bundles import bundle_tasks, task_rows
 from partsketch.engines.local import usable_cores
@@ -22,6 +22,8 @@ from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import ChunkedRows, is_remote
 from partsketch.sources.cluster.remote import ChunkedColumns, holds_rows
 from partsketch.summaries.tasks import PassRequest, Task
+
+_EXAMPLE = "spark://host:7077"
 
 #: Attempts at a task before a session started here gives it up; Spark's local mode makes a single one by default.
 _ATTEMPTS = 4
@@ -126,12 +128,14 @@ def _versions(context: Any) -> dict[str, object]:
 
 
 def _master(where: str | None, workers: int | None) -> str:
-    local = (where or "").removeprefix("spark://")
     if where is None:
         return f"local[{workers or usable_cores()},{_ATTEMPTS}]"
-    if local.startswith("local"):
-        inside = local.removeprefix("local").strip("[]") or "1"
+    # "localhost:7077" is an address.
+    local = re.fullmatch(r"local(?:\[([^\[\]]*)\])?", where.removeprefix("spark://"))
+    if local is not None:
+        inside = local[1] or "1"
         return f"local[{inside}]" if "," in inside else f"local[{inside},{_ATTEMPTS}]"
+    host_and_port(where, _EXAMPLE)
     return where
 
 
@@ -141,7 +145,7 @@ def _meet_master(master: str) -> None:
     Asked something that makes no sense, one says so (https://spark.apache.org, network-common: a frame has its length,
     a type and a body; 3 is a request, 4 and 5 are the answers). One that speaks TLS hangs up: Spark may try then.
     """
-    host, port = reach(master, "spark://host:7077")
+    host, port = reach(master, _EXAMPLE)
     question = struct.pack(">QBQI", 21 + 4, 3, 1, 4) + b"ping"
 
     def ask(seconds: float) -> None:

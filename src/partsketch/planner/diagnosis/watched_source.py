@@ -102,6 +102,8 @@ class _Watch:
     counts: dict[int, int] = field(default_factory=dict)
 
     def see(self, block: Block) -> None:
+        if not len(block):
+            return  # all of its rows were dropped
         first, targets = int(self.fit_intercept), len(self.source.target_names)
         width = first + len(self.source.feature_names) + targets
         columns = np.ones((width, len(block)))
@@ -144,6 +146,8 @@ def _assign(partitioning: Partitioning, block: Block) -> NDArray[np.int64]:
 
 def _split(partitions: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.intp]]]:
     """Yield each partition present with the positions of its rows; rows outside all partitions are left out."""
+    if not len(partitions):
+        return
     order = np.argsort(partitions, kind="stable")
     present, starts = np.unique(partitions[order], return_index=True)
     for partition, positions in zip(present.tolist(), np.split(order, starts[1:]), strict=True):

@@ -90,7 +90,7 @@ def refined_model(
             # What the best known point still loses is at least what the step from there gains.
             loss = max(float(losses[number]) - found.gained - law.step * found.seen, 0.0)
         certificate = _certificate(base.certificates[number], known, found, law, loss, len(start.standard), rounds)
-        square = float(start.coordinates.unit[len(start.columns) + number]) ** 2
+        square = float(np.square(start.coordinates.unit[len(start.columns) + number]))
         inferences.append(_inference(base.inferences[number], start, number, raw[:, number], certificate, law))
         certificates.append(checked_certificate(certificate, square))
     features, intercept = raw[free:], raw[0] if free else np.zeros(len(start.targets))
