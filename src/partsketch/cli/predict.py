@@ -28,14 +28,28 @@ from partsketch.cli.printing import print_json, say
     show_default=True,
     help="Refuse missing values, or leave their rows out (a column 'row' then says which are there).",
 )
+@click.option(
+    "--interval",
+    type=click.Choice(["confidence", "prediction"]),
+    help="Add columns lower and upper: of the mean of such rows, or of a new row.",
+)
+@click.option("--level", type=float, default=0.95, show_default=True, help="Nominal coverage of the intervals.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(model: Path, data: tuple[str, ...], output: Path, missing: Literal["error", "drop"], as_json: bool) -> None:
+def command(
+    model: Path,
+    data: tuple[str, ...],
+    output: Path,
+    missing: Literal["error", "drop"],
+    interval: str | None,
+    level: float,
+    as_json: bool,
+) -> None:
     """Predict with MODEL for the rows of DATA."""
     from partsketch.model.file import load
     from partsketch.model.predict import write_predictions
 
     check_outputs({"--output": output}, data=data, files=[model])
-    rows = write_predictions(load(model), list(data), output, missing)
+    rows = write_predictions(load(model), list(data), output, missing, interval, level)
     if as_json:
         print_json({"rows": rows, "output": str(output)})
     else:

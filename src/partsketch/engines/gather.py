@@ -16,7 +16,7 @@ from partsketch.common.memory import give_back
 from partsketch.engines.base import Engine, TaskOutcome
 from partsketch.engines.run import run_tasks
 from partsketch.engines.tolerance import Tolerance
-from partsketch.engines.wholes import partition_groups, summaries_of, waiting_bytes
+from partsketch.engines.wholes import partition_groups, pieces_of_groups, summaries_of, waiting_bytes
 from partsketch.sketches.base import SEGMENT_ROWS, get_sketch
 from partsketch.sources.base import PartitionLeftOut, Source
 from partsketch.summaries.merge import PieceFold
@@ -154,11 +154,12 @@ def gather(
         incomplete = collected.incomplete()
         if incomplete:
             _check_enough(collected, partitioning, tolerance)
+        groups = pieces_of_groups(collected.fold, request)
         for partition in range(partitioning.count) if group is None else group:
             if partition in incomplete:
                 continue
             arrived[partition] = (0, 0.0)
-            whole = collected.fold.take(partition)
+            whole = collected.fold.take(partition) if groups is None else groups.get(partition)
             if whole is not None:
                 arrived[partition] = (whole.row_count, whole.weight_sum)
                 target_range[0] = np.minimum(target_range[0], whole.target_range[0])

@@ -8,7 +8,9 @@ import numpy as np
 
 from partsketch.common.linalg.double_double import DoubleDouble
 from partsketch.sketches.base import get_sketch
+from partsketch.sketches.groups import GroupedTriangularSketch
 from partsketch.sources.base import Source
+from partsketch.summaries.merge import PieceFold
 from partsketch.summaries.partitions import UNKNOWN_END
 from partsketch.summaries.provenance import About, Part
 from partsketch.summaries.summary import Summary
@@ -45,10 +47,27 @@ def partition_groups(source: Source, request: SummaryRequest) -> list[range | No
     # Contiguous partitions come one after another, and what is merged of one is done with before the next.
     if request.partitioning.bounds is not None or not source.replayable:
         return [None]
+    # Groups that are summed side by side take a line of a table each, and no tiles.
+    if get_sketch(request.specification.kind).by_group:
+        return [None]
     passes = min(count, -(-waiting_bytes(source, request) // MOST_WAITING))
     if passes <= 1:
         return [None]
     return [range(count * i // passes, count * (i + 1) // passes) for i in range(passes)]
+
+
+def pieces_of_groups(fold: PieceFold, request: SummaryRequest) -> dict[int, Piece] | None:
+    """Return the pieces of partitions that were summed side by side; None where each has pieces of its own."""
+    sketch = get_sketch(request.specification.kind)
+    if not isinstance(sketch, GroupedTriangularSketch):
+        return None
+    whole = fold.take(0)
+    if whole is None:
+        return {}
+    return {
+        partition: Piece(partition, 0, (matrix,), rows, weight, whole.target_range, centre if centre.any() else None)
+        for partition, (matrix, centre, rows, weight) in sketch.taken_apart(whole.matrices[0]).items()
+    }
 
 
 def summaries_of(
@@ -81,7 +100,7 @@ def summaries_of(
         yield Summary(
             matrix=sketch_rows,
             columns=columns,
-            kind=request.specification.kind,
+            kind=sketch.summary_kind or request.specification.kind,
             parts=(part,),
             row_count=whole.row_count,
             weight_sum=whole.weight_sum,

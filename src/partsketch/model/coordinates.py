@@ -8,7 +8,7 @@ time stamps is a difference of huge numbers, the value at the centre is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, overload
@@ -82,6 +82,10 @@ class Coordinates:
             errors[0] = np.sqrt(max(float(weights @ covariance @ weights), 0.0))
         return np.asarray(errors * self.unit[self.features + target])
 
+    def scaling(self, target: int) -> FloatArray:
+        """Return T for the value at the centre in place of the intercept: units alone."""
+        return np.asarray(np.diag(1.0 / self.unit[: self.features]) * self.unit[self.features + target])
+
     def transformation(self, target: int) -> FloatArray:
         """Return T with a = T a' + constant for the coefficients of one target: for covariances."""
         matrix = np.diag(1.0 / self.unit[: self.features])
@@ -99,7 +103,7 @@ def standardise(
     # Without a column of ones in the regression nothing can be taken off.
     centre = common_centre(summaries) if free else np.zeros(len(summaries[0].columns))
     picked = _Picked(summaries, chosen, centre)
-    unit = _units(picked, sum(summary.weight_sum for summary in summaries), free)
+    unit = spread_units(picked.stacks, sum(summary.weight_sum for summary in summaries), free)
     spread = unit[len(features) :]
     unit[len(features) :] = np.where((spread > _LARGEST) | (spread < _SMALLEST), spread, 1.0)
     coordinates = Coordinates(len(features), free, centre[chosen], unit)
@@ -169,13 +173,13 @@ def _stacked(parts: Sequence[DoubleDouble]) -> FloatArray:
     return np.vstack([part.high for part in parts])
 
 
-def _units(picked: _Picked, weight: float, free: int) -> FloatArray:
+def spread_units(stacks: Callable[[], Iterable[FloatArray]], weight: float, free: int) -> FloatArray:
     """Return powers of two close to the spreads of the columns in all matrices together; one for none."""
-    largest = np.max([np.abs(stack).max(axis=0, initial=0.0) for stack in picked.stacks()], axis=0)
+    largest = np.max([np.abs(stack).max(axis=0, initial=0.0) for stack in stacks()], axis=0)
     exponents = np.where(largest > 0, np.frexp(largest)[1], 0)
 
     def scaled() -> Iterator[FloatArray]:
-        return (np.ldexp(stack, -exponents) for stack in picked.stacks())
+        return (np.ldexp(stack, -exponents) for stack in stacks())
 
     squares = _sum(np.einsum("ij,ij->j", rows, rows) for rows in scaled())
     count = float(weight)

@@ -19,7 +19,7 @@ from partsketch.model.schema import model_of
 
 FILE_FORMAT = "partsketch model"
 #: Raised when the keys of a saved model change; `tests/model_keys.json` remembers them.
-FILE_VERSION = 4
+FILE_VERSION = 5
 #: Most bytes of a model file: ten million numbers.
 LARGEST_FILE = 2**28
 
@@ -46,6 +46,7 @@ def to_dict(model: Model) -> dict[str, Any]:
         "certificates": [certificate.to_dict() for certificate in model.certificates],
         "inferences": [inference.to_dict() for inference in model.inferences],
         "encoding": asdict(model.encoding),
+        "instruments": None if model.instruments is None else model.instruments.to_dict(),
         "outlook": model.outlook.to_dict(),
         "record": _record_values(model.record),
     }

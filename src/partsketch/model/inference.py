@@ -22,6 +22,7 @@ from partsketch.model.explained import estimated_r_squared, known_r_squared, of_
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
 from partsketch.model.regression import Combination, Regression
+from partsketch.model.wild_inference import WildInference
 from partsketch.sketches.base import law_of_kind
 from partsketch.summaries.summary import Summary
 from partsketch.theory.covariance import (
@@ -77,6 +78,13 @@ class Inference:
         Of the coefficients around the true ones, for tests; None without standard errors or beyond 1000 columns.
     around_exact
         The same around the answer of exact least squares on all rows.
+    level_covariance
+        Of the value at the centre of the features with itself and the other coefficients: for intervals of predictions,
+        which the intercept of a column far from zero would spoil. None without an intercept or a covariance.
+    vcov
+        What the standard errors assume: "iid" noise as above, or "CRV1", "CRV3", "wild": partitions are clusters.
+    wild
+        P-values and intervals of the wild bootstrap; None without one.
     """
 
     standard_errors: FloatArray | None
@@ -91,11 +99,15 @@ class Inference:
     r_squared_of: str
     covariance: FloatArray | None
     around_exact: AroundExact
+    level_covariance: FloatArray | None = None
+    vcov: str = "iid"
+    wild: WildInference | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values as plain data; infinite degrees of freedom are the text "inf", which JSON can hold."""
         plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
         plain["around_exact"] = self.around_exact.to_dict()
+        plain["wild"] = None if self.wild is None else self.wild.to_dict()
         return {name: "inf" if value == np.inf else value for name, value in plain.items()}
 
     def errors_of(self, kind: str) -> tuple[FloatArray, float]:
@@ -169,7 +181,21 @@ def infer(
         around_exact=infer_around_exact(
             method, summaries, combination, regression, number, moments, certificate.heterogeneity
         ),
+        level_covariance=_level_covariance(covariance, regression, number),
     )
+
+
+def _level_covariance(
+    covariance: CoefficientCovariance | None, regression: Regression, number: int
+) -> FloatArray | None:
+    """Return how the value at the centre varies with itself and the other coefficients."""
+    if covariance is None or not regression.free_columns or len(covariance.matrix) > MOST_COLUMNS_WITH_COVARIANCE:
+        return None
+    row = covariance.matrix[0] / regression.units
+    if regression.coordinates is not None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            row = row * np.square(regression.coordinates.unit[regression.coordinates.features + number])
+    return row if np.isfinite(row).all() else None
 
 
 def _kept_covariance(

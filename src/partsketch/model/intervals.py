@@ -12,6 +12,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.units import p_value_phrase
 from partsketch.model.around_exact import MOST_COLUMNS_WITH_COVARIANCE
 from partsketch.model.restrictions import read_restrictions
+from partsketch.model.wild_inference import WildInference
 
 if TYPE_CHECKING:
     from partsketch.model.model import Model
@@ -24,11 +25,28 @@ SUBJECTS = {TRUTH: "the true coefficients", EXACT: "the coefficients of exact le
 
 
 class Spread(NamedTuple):
-    """Middle, standard errors and degrees of freedom of intervals; None when the middle is known without error."""
+    """Middle, standard errors and degrees of freedom of intervals; None when the middle is known without error.
+
+    What a wild bootstrap says takes the place of t quantiles.
+    """
 
     centre: FloatArray
     errors: FloatArray
     freedom: float | None
+    wild: WildInference | None = None
+
+    def tests(self) -> tuple[FloatArray | None, FloatArray | None]:
+        """Return t values and two-sided p-values of zero; None when the middle is known without error."""
+        # The distributions of scipy.stats take longer to load than many a fit takes.
+        from scipy.special import stdtr
+
+        if self.freedom is None:
+            return None, None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t_values = self.centre / self.errors
+        if self.wild is not None:
+            return t_values, self.wild.p_values
+        return t_values, np.asarray(2 * stdtr(self.freedom, -np.abs(t_values)), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -65,7 +83,8 @@ def spread_of(model: Model, number: int, kind: str, of: str) -> Spread:
         raise InputError(f"of is {of!r}: choose 'truth' or 'exact'.")
     inference = model.inferences[number]
     if of == TRUTH:
-        return Spread(model.column_coefficients[:, number], *inference.errors_of(kind))
+        wild = inference.wild if kind == "model" else None
+        return Spread(model.column_coefficients[:, number], *inference.errors_of(kind), wild)
     if kind != "model":
         raise InputError(f"kind={kind!r} goes with of='truth': for of='exact' leave it out.")
     known = inference.around_exact
@@ -83,6 +102,9 @@ def ends(spread: Spread, level: float) -> tuple[FloatArray, FloatArray]:
         raise InputError(f"level is {level}: give a number between 0 and 1, such as 0.95.")
     if spread.freedom is None:
         return spread.centre, spread.centre
+    if spread.wild is not None:
+        lower, upper = spread.wild.interval(level).T
+        return lower, upper
     reach = float(stdtrit(spread.freedom, 0.5 + level / 2)) * spread.errors
     return spread.centre - reach, spread.centre + reach
 
@@ -95,10 +117,13 @@ def conf_int(model: Model, level: float, kind: str, of: str) -> FloatArray:
     return intervals[0] if len(intervals) == 1 else np.stack(intervals)
 
 
-def tested(model: Model, restrictions: str, of: str, target: str | None) -> RestrictionTest:
-    """Test linear restrictions on the coefficients of a target."""
+def tested(model: Model, restrictions: str | Model, of: str, target: str | None) -> RestrictionTest:
+    """Test linear restrictions on the coefficients of a target, or a model that has fewer columns."""
     number = _target_number(model, target)
-    matrix, values = read_restrictions(restrictions, model.column_names)
+    if isinstance(restrictions, str):
+        matrix, values = read_restrictions(restrictions, model.column_names)
+    else:
+        matrix, values = _nested(model, restrictions)
     spread = spread_of(model, number, "model", of)
     if spread.freedom is None:
         left = matrix @ spread.centre
@@ -130,12 +155,26 @@ def f_test(
     eigenvalues, vectors = np.linalg.eigh(spread / np.outer(scale, scale))
     if eigenvalues[0] < 1e-12 * eigenvalues[-1]:
         raise InputError(
-            "The restrictions are not independent, or are on dependent columns: state each thing once, and leave "
-            "dependent columns out."
+            "The restrictions are not independent, are on dependent columns, or are more than there are clusters: "
+            "state each thing once, and fewer of them."
         )
     turned = vectors.T @ (away / scale)
     statistic = float(np.sum(turned**2 / eigenvalues)) / len(values)
     return RestrictionTest(statistic, (len(values), freedom), float(fdtrc(len(values), freedom, statistic)), of)
+
+
+def _nested(model: Model, smaller: Model) -> tuple[FloatArray, FloatArray]:
+    """Return the restrictions that make a smaller model of a model: columns that it does not have are zero."""
+    names, kept = model.column_names, set(smaller.column_names)
+    extra = [place for place, name in enumerate(names) if name not in kept]
+    circumstances = [(one.record.options.get("intercept"), one.record.row_count) for one in (model, smaller)]
+    alike = circumstances[0] == circumstances[1] and model.target_names == smaller.target_names
+    if not kept < set(names) or not alike:
+        raise InputError(
+            "The other model is not nested in this one: it must have the same target, rows and kind of intercept, and "
+            "some of this one's features."
+        )
+    return np.eye(len(names))[extra], np.zeros(len(extra))
 
 
 def _target_number(model: Model, target: str | None) -> int:

@@ -15,8 +15,10 @@ from partsketch.common.errors import InputError
 from partsketch.model import intervals
 from partsketch.model.certificate import Certificate
 from partsketch.model.inference import Inference
-from partsketch.model.intervals import SUBJECTS, TRUTH, RestrictionTest, ends, spread_of
+from partsketch.model.instruments import InstrumentTests
+from partsketch.model.intervals import SUBJECTS, TRUTH, RestrictionTest, Spread, ends, spread_of
 from partsketch.model.outlook import Outlook, Settled
+from partsketch.model.prediction_intervals import errors_of_predictions, intervals_of_predictions
 from partsketch.model.record import Record
 from partsketch.sources.base import Source
 from partsketch.sources.encoding import Encoding
@@ -51,6 +53,8 @@ class Model:
         has an intercept that is a difference of huge numbers; around the centre nothing is.
     encoding
         One-hot encoding of text columns.
+    instruments
+        Tests of the instruments of two-stage least squares; None for other fits.
     look_ahead
         Finds the outlook; it is asked once, when the outlook is first used, because it costs as much as a small fit.
     """
@@ -67,6 +71,7 @@ class Model:
     centre: FloatArray
     level: FloatArray
     encoding: Encoding = field(default_factory=Encoding)
+    instruments: InstrumentTests | None = None
     look_ahead: Callable[[], Outlook] = field(default=_NO_OUTLOOK)
 
     @cached_property
@@ -108,15 +113,28 @@ class Model:
             if kind != "model" or of not in SUBJECTS:
                 raise
             return None, None, None, None, None
-        from scipy.special import stdtr
-
         lower, upper = ends(spread, level)
-        if spread.freedom is None:
-            return spread.errors, None, None, lower, upper
-        with np.errstate(divide="ignore", invalid="ignore"):
-            t_values = spread.centre / spread.errors
-        p_values: FloatArray = np.asarray(2 * stdtr(spread.freedom, -np.abs(t_values)), dtype=np.float64)
+        t_values, p_values = spread.tests()
         return spread.errors, t_values, p_values, lower, upper
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """Standard errors in the order of `column_names`, by the vcov of the fit; (targets, columns) for several."""
+        return self._by_target(lambda spread: spread.errors)
+
+    @property
+    def t_values(self) -> FloatArray:
+        """Coefficients in units of their standard errors, in the same order."""
+        return self._by_target(lambda spread: spread.tests()[0])
+
+    @property
+    def p_values(self) -> FloatArray:
+        """Two-sided p-values of the coefficients being zero, in the same order."""
+        return self._by_target(lambda spread: spread.tests()[1])
+
+    def _by_target(self, value: Callable[[Spread], FloatArray | None]) -> FloatArray:
+        values = [np.asarray(value(spread_of(self, i, "model", TRUTH))) for i in range(len(self.target_names))]
+        return values[0] if len(values) == 1 else np.stack(values)
 
     def conf_int(self, level: float = 0.95, kind: str = "model", of: str = TRUTH) -> FloatArray:
         """Return confidence intervals for the coefficients, true ones or those of exact least squares.
@@ -126,8 +144,8 @@ class Model:
         level
             Nominal coverage.
         kind
-            "model" assumes independent noise of one variance; "spread" uses the spread of the partitions' fits around
-            their average with t quantiles of k − 1 degrees of freedom, and no noise model.
+            "model" is by the vcov of the fit, by default independent noise of one variance; "spread" uses the spread of
+            the partitions' fits around their average with t quantiles of k − 1 degrees of freedom, and no noise model.
         of
             "truth": intervals for the true coefficients. "exact": for the answer that exact least squares gives on the
             same rows; for "whole" with Gaussian sketches they are exact for any data, without a noise model, and for
@@ -141,14 +159,15 @@ class Model:
         """
         return intervals.conf_int(self, level, kind, of)
 
-    def test(self, restrictions: str, *, of: str = TRUTH, target: str | None = None) -> RestrictionTest:
+    def test(self, restrictions: str | Model, *, of: str = TRUTH, target: str | None = None) -> RestrictionTest:
         """Test linear restrictions on the coefficients by an F test.
 
         Parameters
         ----------
         restrictions
             Equations, separated by commas, such as "distance = 2, night = 0" or "a + 2*b = c". Names with blanks or
-            signs in them stand in backticks or quotes; the intercept is called (intercept).
+            signs in them stand in backticks or quotes; the intercept is called (intercept). Or a model with fewer
+            features: tests that the coefficients that it lacks are zero.
         of
             As in `conf_int`: whether the restrictions are on the true coefficients, or on those of exact least squares.
         target
@@ -186,7 +205,14 @@ class Model:
             columns = columns - self.centre[:, None]
         return np.asarray(columns.T @ self.coefficients + self.level)
 
-    def predict(self, data: Any, missing: Literal["error", "drop"] = "error") -> FloatArray:
+    def predict(
+        self,
+        data: Any,
+        missing: Literal["error", "drop"] = "error",
+        *,
+        interval: Literal["confidence", "prediction"] | None = None,
+        level: float = 0.95,
+    ) -> FloatArray:
         """Predict the targets of all rows of an array, data frame, file or glob.
 
         Parameters
@@ -195,20 +221,37 @@ class Model:
             Anything that `partsketch.fit` takes; the target column is not needed.
         missing
             "error" refuses missing values; "drop" leaves their rows out.
+        interval
+            "confidence": where the mean of such rows lies, by the vcov of the fit. "prediction": where a new row lies,
+            whose noise is taken for normal, of the variance of the residuals.
+        level
+            Nominal coverage of the intervals.
 
         Returns
         -------
         numpy.ndarray
-            One prediction per row; shape (rows, targets) when the model has several targets.
+            One prediction per row; shape (rows, targets) when the model has several targets. With an interval one more
+            axis at the end: fit, lower, upper.
         """
+        if interval is not None:
+            return intervals_of_predictions(self, self.open_for_prediction(data, missing), interval, level)
         parts = [values for _, values in self.predict_blocks(self.open_for_prediction(data, missing))]
         predictions = np.concatenate(parts) if parts else np.empty((0, len(self.target_names)))
         return predictions[:, 0] if len(self.target_names) == 1 else predictions
+
+    def prediction_errors(self, data: Any, missing: Literal["error", "drop"] = "error") -> FloatArray:
+        """Return standard errors of what is predicted in the mean, by the vcov of the fit; shaped as predictions."""
+        return errors_of_predictions(self, self.open_for_prediction(data, missing))
 
     def open_for_prediction(self, data: Any, missing: Literal["error", "drop"] = "error") -> Source:
         """Open data with the columns, and the encoding of text columns, that this model was fitted with."""
         from partsketch.sources import open_source
 
+        if self.record.options.get("intercept") == "partition":
+            raise InputError(
+                "The model has an intercept for each partition, and rows do not say theirs: add partition_intercepts "
+                "to the products with the coefficients, or fit with intercept='common'."
+            )
         raw = self.encoding.source_columns(self.feature_names)
         source = open_source(data, features=raw, missing=missing, encoding=self.encoding)
         if source.feature_names != self.feature_names:

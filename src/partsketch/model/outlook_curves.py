@@ -61,6 +61,10 @@ class _Split:
         return float(self.traces * self.losses @ factors) / len(self.traces) ** 2 + self.averaging
 
 
+#: Summaries of no more numbers than this are kept for an outlook that may never be asked for.
+SMALL = 2**14
+
+
 def planned_outlook(
     method: str,
     summaries: Sequence[Summary],
@@ -70,11 +74,12 @@ def planned_outlook(
 ) -> Callable[[], Outlook]:
     """Return a function that finds the outlook when it is wanted.
 
-    Until then it holds the summaries where the outlook needs them; where they are too large for it, the outlook is
-    found at once, without them.
+    Until then it holds the summaries where the outlook needs them, or where they are small; where they are too large
+    for it, the outlook is found at once, without them.
     """
     later = partial(_look_ahead_on_one_thread, method, summaries, combination, regression, certificates)
-    return later if _is_affordable(method, summaries, regression) else Settled(later())
+    small = sum(summary.matrix.size for summary in summaries) <= SMALL
+    return later if small or _is_affordable(method, summaries, regression) else Settled(later())
 
 
 def _is_affordable(method: str, summaries: Sequence[Summary], regression: Regression) -> bool:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.files import atomic_path
 from partsketch.model.model import Model
+from partsketch.model.prediction_intervals import blocks_with_intervals
+from partsketch.sources.base import Source
 from partsketch.sources.files.paths import local_files
 
 
-def write_predictions(model: Model, data: Any, output: Path, missing: Literal["error", "drop"] = "error") -> int:
+def write_predictions(
+    model: Model,
+    data: Any,
+    output: Path,
+    missing: Literal["error", "drop"] = "error",
+    interval: str | None = None,
+    level: float = 0.95,
+) -> int:
     """Write a file of predictions, whole or not at all, and return their number.
 
     Parameters
@@ -27,10 +38,14 @@ def write_predictions(model: Model, data: Any, output: Path, missing: Literal["e
         File to write; its ending says the format: .parquet, .csv or .feather.
     missing
         "error" refuses missing values; "drop" leaves their rows out and adds a column "row" that says which are there.
+    interval, level
+        As in `Model.predict`: adds the columns "lower" and "upper".
     """
     import pyarrow as pa
 
     names = ["prediction"] if len(model.target_names) == 1 else [f"prediction_{name}" for name in model.target_names]
+    if interval is not None:
+        names = [name.replace("prediction", end, 1) for name in names for end in ("prediction", "lower", "upper")]
     fields = [pa.field(name, pa.float64()) for name in names]
     if missing == "drop":
         fields.insert(0, pa.field("row", pa.int64()))
@@ -39,13 +54,24 @@ def write_predictions(model: Model, data: Any, output: Path, missing: Literal["e
     source = model.open_for_prediction(data, missing)
     rows = 0
     with atomic_path(output, local_files(data)) as temporary, open_writer(temporary, schema) as writer:
-        for row_numbers, values in model.predict_blocks(source):
+        for row_numbers, values in _blocks(model, source, interval, level):
             columns: list[NDArray[Any]] = [values[:, target] for target in range(values.shape[1])]
             if missing == "drop":
                 columns.insert(0, row_numbers)
             writer.write_batch(pa.record_batch(columns, schema=schema))
             rows += len(values)
     return rows
+
+
+def _blocks(
+    model: Model, source: Source, interval: str | None, level: float
+) -> Iterator[tuple[NDArray[Any], NDArray[np.float64]]]:
+    """Yield row numbers and what is written of them, rows × columns."""
+    if interval is None:
+        yield from model.predict_blocks(source)
+        return
+    for row_numbers, values in blocks_with_intervals(model, source, interval, level):
+        yield row_numbers, values.reshape(len(values), -1)
 
 
 def _writer_for(output: Path) -> Any:

@@ -28,6 +28,7 @@ from partsketch.common.plain_data import (
 )
 from partsketch.model.certificate import Certificate
 from partsketch.model.inference import Inference
+from partsketch.model.instruments import InstrumentTests
 from partsketch.model.methods import METHODS
 from partsketch.model.model import Model
 from partsketch.model.outlook import Outlook, Settled
@@ -61,6 +62,7 @@ _FIELDS: dict[str, Any] = {
     "certificates": tuple[Certificate, ...],
     "inferences": tuple[Inference, ...],
     "encoding": Encoding,
+    "instruments": InstrumentTests | None,
     "outlook": Outlook,
     "record": Record,
 }
@@ -111,6 +113,8 @@ _OPTIONS: dict[str, Any] = {
     "n_partitions": int,
     "limits": dict[str, Any] | None,
     "files": tuple[dict[str, Any], ...],
+    "endogenous": tuple[str, ...],
+    "instruments": tuple[str, ...],
 }
 _ALWAYS = ("method", "fit_intercept")
 

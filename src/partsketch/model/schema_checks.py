@@ -17,6 +17,7 @@ from partsketch.model.inference import EXACT_FIT, THIS_FIT, Inference
 from partsketch.model.methods import METHODS
 from partsketch.model.outlook import Outlook
 from partsketch.model.record import Record
+from partsketch.model.wild_inference import WildInference
 from partsketch.sources.encoding import Encoding
 from partsketch.summaries.tasks import INTERCEPT
 
@@ -131,10 +132,13 @@ def check_agreement(read: dict[str, Any]) -> None:
         if not (np.abs(level - intercept - moved) <= _ROUNDING * terms).all():
             raise FieldError("'level' is not the prediction at 'centre'")
         if not read["record"].options["fit_intercept"]:
-            for name in ("intercept", "centre", "level", "partition_intercepts"):
+            inside = read["record"].options.get("intercept") == "partition"
+            for name in ("intercept", "centre", "level", *(() if inside else ("partition_intercepts",))):
                 if read[name].any():
                     raise FieldError(f"'{name}' is not zero in a model without an intercept")
         _check_between(coefficients, read["partition_coefficients"], 0.0, "coefficients")
+        if read["record"].options.get("intercept") == "partition":
+            return
         reach = np.abs(read["centre"]) @ np.abs(read["partition_coefficients"]).max(axis=0)
         _check_between(intercept, read["partition_intercepts"], reach, "intercept")
 
@@ -184,6 +188,22 @@ def check_inference(inference: Inference, field: str, columns: int) -> None:
         one_of((THIS_FIT, EXACT_FIT), getattr(inference, name), f"{field}.{name}")
     _check_covariance(inference.covariance, inference.standard_errors, f"{field}.covariance")
     _check_around_exact(inference.around_exact, f"{field}.around_exact", columns)
+    one_of(("iid", "CRV1", "CRV3", "wild"), inference.vcov, f"{field}.vcov")
+    if inference.level_covariance is not None and inference.level_covariance.shape != (columns,):
+        raise FieldError(f"'{field}.level_covariance' has another shape than the standard errors")
+    if (inference.wild is not None) != (inference.vcov == "wild"):
+        raise FieldError(f"'{field}.wild' does not go with '{field}.vcov'")
+    if inference.wild is not None:
+        _check_wild(inference.wild, f"{field}.wild", columns)
+
+
+def _check_wild(wild: WildInference, field: str, columns: int) -> None:
+    """Refuse p-values that are none, and intervals of another shape."""
+    if wild.p_values.shape != (columns,) or (wild.p_values < 0).any() or (wild.p_values > 1).any():
+        raise FieldError(f"'{field}.p_values' are not one for each column, from 0 to 1")
+    shape = (len(wild.levels), columns, 2)
+    if wild.intervals.shape != shape or wild.unbounded.shape != shape:
+        raise FieldError(f"'{field}.intervals' has the shape {_times(wild.intervals.shape)}, not {_times(shape)}")
 
 
 def _check_around_exact(known: AroundExact, field: str, columns: int) -> None:

@@ -198,4 +198,18 @@ def _notes(model: Model, kind: str, of: str) -> tuple[str, ...]:
     else:
         missing = [inference.reason for inference in model.inferences if inference.standard_errors is None]
         notes += [f"No standard errors: {reason}." for reason in dict.fromkeys(missing)]
+    if model.instruments is not None:
+        notes += model.instruments.sentences()
+    notes += _assumptions(model) if kind == "model" else []
     return (*notes, *model.record.warnings)
+
+
+def _assumptions(model: Model) -> list[str]:
+    """Say what standard errors take for granted where it is not independent noise of one variance."""
+    known = dict.fromkeys(inference.vcov for inference in model.inferences if inference.standard_errors is not None)
+    said = {
+        "CRV1": "Standard errors take partitions for clusters (CRV1).",
+        "CRV3": "Standard errors take partitions for clusters (CRV3, the jackknife).",
+        "wild": "P-values and intervals are of the wild cluster bootstrap; standard errors are CRV1.",
+    }
+    return [said[vcov] for vcov in known if vcov in said]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -26,9 +25,11 @@ from partsketch.model.combine import combine_summaries
 from partsketch.model.coordinates import standardise
 from partsketch.model.methods import METHODS
 from partsketch.model.regression import Regression, restored
+from partsketch.questions.choice import choose_columns
 from partsketch.sites.agreement import Named, check_agreement
 from partsketch.sketches.base import get_sketch
 from partsketch.sources.encoding import Encoding
+from partsketch.summaries.collection_file import load
 from partsketch.summaries.summary import Summary, common_centre, joined_rows
 from partsketch.summaries.tasks import INTERCEPT
 
@@ -45,10 +46,18 @@ def read_summaries(files: Any) -> list[Named]:
             found = sorted(glob.glob(path)) if glob.has_magic(path) and not os.path.exists(path) else [path]
             if not found:
                 raise InputError(f"No file matches {path}.")
-            named += [(name, Summary.load(Path(name))) for name in found]
+            named += [entry for name in found for entry in _entries(name)]
         else:
             raise InputError(f"Cannot combine {type(entry).__name__}: pass paths of sketch files, or summaries.")
     return sorted(named, key=_place)
+
+
+def _entries(name: str) -> list[Named]:
+    """Return the summaries of a file, which may hold many, each with a name."""
+    summaries = load(Path(name))
+    if len(summaries) == 1:
+        return [(name, summaries[0])]
+    return [(f"{name} ({summary.parts[0].name})", summary) for summary in summaries]
 
 
 def _place(entry: Named) -> tuple[str, str, int, int]:
@@ -120,45 +129,15 @@ def _regression(
     features: Sequence[str] | None,
     fit_intercept: bool | None,
 ) -> Regression:
-    targets = summary.about.targets if target is None else (target,) if isinstance(target, str) else tuple(target)
-    if not targets:
-        raise InputError(f"Name a target (--target): one of {_shown(summary.columns)}.")
-    if features is None:
-        taken = {INTERCEPT, *targets, *summary.about.targets}
-        chosen = [name for name in summary.columns if name not in taken]
-    else:
-        chosen = _expanded([features] if isinstance(features, str) else features, summary.about.encoding)
-    known = set(summary.columns) - {INTERCEPT}
-    for name in (*targets, *chosen):
-        if name not in known:
-            raise InputError(f"The files have no column {name!r}: choose among {_shown(summary.columns)}.")
-    for name in sorted(set(targets) & set(chosen)):
-        raise InputError(f"Column {name!r} is both the target and a feature: remove it from the features.")
-    for names in (targets, chosen):
-        for name, times in Counter(names).items():
-            if times > 1:
-                raise InputError(f"Column {name!r} is named twice: name it once.")
+    targets, chosen = choose_columns(summary.columns, summary.about, target, features)
     has_ones = INTERCEPT in summary.columns
     if fit_intercept and not has_ones:
         raise InputError("The files were made without an intercept: make them again, or combine without one.")
     with_ones = has_ones if fit_intercept is None else fit_intercept
-    columns = ((INTERCEPT,) if with_ones else ()) + tuple(chosen)
+    columns = ((INTERCEPT,) if with_ones else ()) + chosen
     if not columns:
         raise InputError("There is nothing to fit: no features and no intercept.")
     return Regression(columns, targets, int(with_ones))
-
-
-def _shown(columns: Iterable[str]) -> str:
-    names = [repr(name) for name in columns if name != INTERCEPT]
-    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-
-
-def _expanded(features: Sequence[str], encoding: Encoding) -> list[str]:
-    """Replace encoded columns by their indicators."""
-    names: list[str] = []
-    for name in features:
-        names += encoding.indicator_names(name) if name in encoding.columns else [name]
-    return names
 
 
 def _check_sizes(named: Sequence[Named], regression: Regression, random: bool, method: str) -> None:

@@ -17,7 +17,8 @@ from partsketch.engines.gather import Gathered, gather, guided
 from partsketch.fitting.memory import Sizes, check_memory, gathering_bytes
 from partsketch.fitting.sketch_size import choose_sketch_size, counted_if_needed
 from partsketch.sites.options import SketchOptions
-from partsketch.sketches.base import SketchSpecification, get_sketch
+from partsketch.sketches.base import GROUPS, SketchSpecification, get_sketch
+from partsketch.sketches.groups import group_segment_rows
 from partsketch.sources.base import Source
 from partsketch.sources.encoding import NOTHING_ENCODED
 from partsketch.summaries.file import LARGEST_BODY
@@ -61,6 +62,9 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
     with one_thread_each():
         request = SummaryRequest(specification, partitioning, options.fit_intercept, row_count=source.row_count)
         _check_sizes(source, request)
+        if options.sketch == "triangular" and options.fit_intercept and partitioning.bounds is None:
+            rows = group_segment_rows(len(names) + 1)
+            request = replace(request, specification=SketchSpecification(GROUPS), segment_rows=rows)
         gathered = gather(source, guided(source, request, engine), engine)
     _check_rows(gathered, partitioning)
     cut = secrets.token_hex(16) if options.private else _cut_name(options, seed, partitioning, names)

@@ -127,6 +127,10 @@ class Sketch(Merging, ABC):
         Whether tiles are always held by rows.
     centres_itself
         Whether its accumulators decide what is taken off columns that are far from zero.
+    by_group
+        Whether all partitions are summed side by side, in one table; only the library itself asks for such kinds.
+    summary_kind
+        Kind of the summaries that it makes, if that is not its own.
     segment_rows
         Rows that are summed one after another, before sums are merged: part of what the sketch is, to the last bit.
     """
@@ -145,6 +149,8 @@ class Sketch(Merging, ABC):
     is_summable: bool = True
     shares_pass: bool = False
     default_sparsity: int | None = None
+    by_group: bool = False
+    summary_kind: str = ""
 
     @abstractmethod
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
@@ -200,6 +206,9 @@ class Sketch(Merging, ABC):
         raise NotImplementedError
 
 
+#: The exact sketch of many groups side by side; it is not for users, who ask for partitions.
+GROUPS = "triangular_groups"
+
 #: Where our own kinds of sketch are; other packages add theirs by an entry point of the group "partsketch.sketches".
 SKETCHES: Registry[Sketch] = Registry(
     "sketch",
@@ -221,6 +230,10 @@ SKETCHES: Registry[Sketch] = Registry(
 @cache
 def get_sketch(kind: str, exact: bool = True) -> Sketch:
     """Return the sketch of this name; `exact` says whether the exact summary will do."""
+    if kind == GROUPS:
+        from partsketch.sketches.groups import GroupedTriangularSketch
+
+        return GroupedTriangularSketch()
     found = SKETCHES.get(kind, Sketch)  # type: ignore[type-abstract]
     if found is None or not (exact or found.is_random):
         raise InputError(f"sketch is {kind!r}: choose one of {', '.join(map(repr, sketch_kinds(exact)))}.")

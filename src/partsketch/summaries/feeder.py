@@ -182,7 +182,7 @@ class RowFeeder:
         if isinstance(block, ColumnBlock):
             taken = self._feed_columns(block, begin, tiles)
             end = begin + taken * self._tile_rows
-            if taken:
+            if taken and self._columns.targets:
                 targets = block.columns[self._columns.features :]
                 self._see_targets(np.array([np.asarray(column)[begin:end] for column in targets]))
         else:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
@@ -157,6 +157,16 @@ class About:
             private=self.private and other.private,
             rounded_to=max(self.rounded_to, other.rounded_to),
             rows_dropped=(self.rows_dropped or 0) + (other.rows_dropped or 0) if known else None,
+        )
+
+    def narrowed(self, columns: Sequence[str]) -> About:
+        """Return what can be told when these columns are left; text of which indicators are gone is not encoded."""
+        kept = set(columns)
+        levels = tuple(pair for pair in self.encoding.levels if kept.issuperset(self.encoding.indicator_names(pair[0])))
+        return replace(
+            self,
+            targets=tuple(name for name in self.targets if name in kept),
+            encoding=Encoding(levels, self.encoding.drop_first) if levels else NOTHING_ENCODED,
         )
 
 

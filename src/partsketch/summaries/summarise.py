@@ -16,9 +16,10 @@ import numpy as np
 from partsketch.common.errors import InputError
 from partsketch.sources.base import Block, Source
 from partsketch.summaries.feeder import TOO_LARGE, NotFiniteError
+from partsketch.summaries.group_walk import walk_groups
 from partsketch.summaries.merge import merge_in_order
 from partsketch.summaries.scattered import scattered_pieces
-from partsketch.summaries.tasks import Feeder, PassRequest, Piece, Task, TaskResult
+from partsketch.summaries.tasks import Feeder, PassRequest, Piece, SummaryRequest, Task, TaskResult
 
 
 def summarise_rows(
@@ -33,6 +34,8 @@ def summarise_rows(
     `after_block` is called with the number of rows after every block: for progress, and to stop (by raising).
     """
     walk = _contiguous if request.partitioning.bounds is not None else scattered_pieces
+    if isinstance(request, SummaryRequest) and request.merging.by_group:
+        walk = walk_groups
     tally = _Tally(after_block)
     # Sketches notice values that are not finite in their products, so the source need not look for them as well.
     try:

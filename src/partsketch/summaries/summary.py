@@ -15,6 +15,7 @@ from partsketch.common.files import write_atomically
 from partsketch.common.linalg.solve import factor_of_rows
 from partsketch.sketches.base import get_sketch
 from partsketch.summaries.provenance import About, Part, find_overlap
+from partsketch.summaries.tasks import INTERCEPT
 
 if TYPE_CHECKING:
     from partsketch.common.linalg.double_double import DoubleDouble
@@ -172,6 +173,24 @@ class Summary:
             if name not in numbers:
                 raise InputError(f"The summary has no column {name!r}; it has {', '.join(self.columns)}.")
         return [numbers[name] for name in columns]
+
+    def narrowed(self, columns: tuple[str, ...]) -> Summary:
+        """Return the exact summary of these columns alone, and of the ones if there are any."""
+        kept = (*self.columns[: int(self.columns[0] == INTERCEPT)], *columns)
+        places = [self.columns.index(name) for name in kept]
+        centred = self.rows.moved(-self.centre)
+        centre = self.centre[places]
+        rows = factor_of_rows(type(centred)(centred.high[:, places], centred.low[:, places])).moved(centre)
+        part = replace(self.parts[0], size=len(kept)) if len(self.parts) == 1 else self.parts[0]
+        return replace(
+            self,
+            matrix=rows.high,
+            low=rows.low,
+            centre=centre,
+            columns=kept,
+            parts=(part, *self.parts[1:]),
+            about=self.about.narrowed(kept),
+        )
 
     def to_bytes(self) -> bytes:
         """Return the file format, as docs/sketch-format.md describes it."""

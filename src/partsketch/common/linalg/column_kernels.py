@@ -104,7 +104,8 @@ def _group_products(addresses: IntArray, i: int, j: int, rows: int, out: FloatAr
 
 
 @compiled
-def _add_products(addresses: IntArray, rows: int, out: FloatArray) -> None:
+def add_products(addresses: IntArray, rows: int, out: FloatArray) -> None:
+    """Add the upper triangle of the Gram matrix of the columns at these addresses, groups of four at a time."""
     for i in range(0, addresses.size, GROUP):
         for j in range(i, addresses.size, GROUP):
             _group_products(addresses, i, j, rows, out)
@@ -130,7 +131,7 @@ def gram_of_columns(addresses: IntArray, rows: int, out: FloatArray) -> None:
         count = min(STRIP_ROWS, rows - begin)
         for column in range(width):
             here[column] = addresses[column] + 8 * begin
-        _add_products(here, count, out)
+        add_products(here, count, out)
     _mirror(out)
 
 
@@ -179,7 +180,7 @@ def gram_of_rows(
             for column in range(ones + width + targets.shape[1]):
                 for row in range(begin, end):
                     strip[column, row - begin] *= roots[row]
-        _add_products(addresses, end - begin, out)
+        add_products(addresses, end - begin, out)
     _mirror(out)
 
 

@@ -1,0 +1,60 @@
+"""`partsketch inspect`: what any file of ours holds: a model, a sketch, summaries."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from partsketch.common.errors import InputError
+
+
+@click.command("inspect", epilog="Example: partsketch inspect trips.psk")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(file: Path, as_json: bool) -> None:
+    """Show what FILE holds: a model, a sketch, or summaries."""
+    try:
+        with file.open("rb") as stream:
+            start = stream.read(8)
+    except OSError as error:
+        raise InputError(f"Cannot read {file}: {error.strerror or error}.") from error
+    if start == b"PSKETCH\n":
+        _inspect_summaries(file, as_json)
+    elif start.lstrip()[:1] == b"{":
+        _inspect_model(file, as_json)
+    else:
+        raise InputError(f"{file} is neither a model nor a sketch of partsketch.")
+
+
+def _inspect_summaries(file: Path, as_json: bool) -> None:
+    from partsketch.questions.summaries import Summaries
+    from partsketch.report.sketch_table import describe_sketch, print_sketches
+    from partsketch.report.summaries_table import describe_summaries, print_summaries
+    from partsketch.sketches.base import get_sketch
+    from partsketch.summaries.collection_file import load
+
+    factors = load(file)
+    if any(get_sketch(summary.kind).is_random for summary in factors):
+        named = [(str(file), summary) for summary in factors]
+        if as_json:
+            click.echo(json.dumps({"files": [describe_sketch(*entry) for entry in named]}, ensure_ascii=False))
+        else:
+            print_sketches(named)
+        return
+    summaries = Summaries(factors)
+    if as_json:
+        click.echo(json.dumps(describe_summaries(str(file), summaries), ensure_ascii=False))
+    else:
+        print_summaries(str(file), summaries)
+
+
+def _inspect_model(file: Path, as_json: bool) -> None:
+    from partsketch.model.file import load
+
+    model = load(file)
+    if as_json:
+        click.echo(json.dumps(model.to_dict(), ensure_ascii=False))
+    else:
+        click.echo(str(model.summary()))

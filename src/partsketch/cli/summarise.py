@@ -1,0 +1,61 @@
+"""`partsketch summarise`: one pass leaves a small file that answers every regression among its columns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from partsketch.cli.options import column_names, keyword_option
+from partsketch.common.errors import InputError
+
+
+@click.command(
+    "summarise",
+    epilog="Example: partsketch summarise trips.parquet --partition-by city --output trips.psk",
+)
+@click.argument("data", nargs=-1, required=True)
+@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="File to write (.psk).")
+@click.option("--columns", "-c", multiple=True, help="Columns to summarise, comma-separated; default: all.")
+@click.option("--formula", help="In place of columns: 'y ~ a + b'; y is the target where ask names none.")
+@keyword_option("partition_by", "A column, file, order or shuffle: the partitions, clusters and folds.", default=None)
+@keyword_option("n_partitions", "With order and shuffle: how many.", default=None)
+@click.option("--weights", help="Column of sample weights.")
+@click.option("--encode", is_flag=True, help="One-hot encode text columns.")
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "drop"]),
+    default="error",
+    show_default=True,
+    help="Refuse missing values, or drop their rows.",
+)
+@click.option("--site", default="", help="Name of this site, where several will be asked together.")
+@click.option("--label", default="", help="Name of these rows, such as a day.")
+@keyword_option("random_state", "Seed of shuffle.", default=0)
+@keyword_option("engine", "Where the summaries are made.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    data: tuple[str, ...],
+    output: Path,
+    columns: tuple[str, ...],
+    formula: str | None,
+    missing: Literal["error", "drop"],
+    as_json: bool,
+    **keywords: Any,
+) -> None:
+    """Summarise DATA exactly, in one pass, in one small file for `partsketch ask`."""
+    from partsketch.report.summaries_table import describe_summaries, print_summaries
+    from partsketch.sites.summaries_api import summarise
+
+    if not output.parent.is_dir():
+        raise InputError(f"Cannot write {output}: there is no folder {output.parent}.")
+    if output.exists() and any(Path(path).exists() and output.samefile(path) for path in data):
+        raise InputError(f"Cannot write {output}: it is one of the data; choose another name.")
+    summaries = summarise(list(data), column_names(columns), formula=formula, missing=missing, **keywords)
+    summaries.save(output)
+    if as_json:
+        click.echo(json.dumps(describe_summaries(str(output), summaries), ensure_ascii=False))
+    else:
+        print_summaries(str(output), summaries)

@@ -1,0 +1,92 @@
+"""Standard errors and intervals of predictions, block by block.
+
+Around the centre of the features nothing cancels: the variance of a prediction is that of the value there, plus what
+the slopes add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+
+if TYPE_CHECKING:
+    from partsketch.model.model import Model
+    from partsketch.sources.base import Source
+
+FloatArray = NDArray[np.float64]
+
+_BLOCK_ROWS = 65536
+
+
+def blocks_with_errors(model: Model, source: Source) -> Iterator[tuple[NDArray[np.int64], FloatArray, FloatArray]]:
+    """Yield row numbers, predictions and their standard errors, both rows × targets."""
+    covariances = [_covariance(model, number) for number in range(len(model.target_names))]
+    free = len(covariances[0]) - len(model.feature_names)
+    buffer = np.empty((len(model.feature_names), _BLOCK_ROWS))
+    for block in source.read(0, None, _BLOCK_ROWS):
+        columns = buffer[:, : len(block)]
+        block.copy_into(columns, 0, len(block))
+        around = np.ones((len(block), free + len(columns)))
+        around[:, free:] = (columns - model.centre[:, None]).T if free else columns.T
+        squares = [np.einsum("ij,ij->i", around @ covariance, around) for covariance in covariances]
+        yield block.row_numbers, model.predicted(columns), np.sqrt(np.maximum(np.column_stack(squares), 0.0))
+
+
+def _covariance(model: Model, number: int) -> FloatArray:
+    """Return the covariance of the value at the centre and the slopes, or say why there is none."""
+    inference = model.inferences[number]
+    inference.errors_of("model")
+    if inference.wild is not None:
+        raise InputError("The wild bootstrap has no intervals of predictions: fit with vcov='CRV1'.")
+    if inference.covariance is None:
+        raise InputError("The covariance of so many columns is not kept: fit with fewer features.")
+    matrix = inference.covariance.copy()
+    if inference.level_covariance is not None:
+        matrix[0] = matrix[:, 0] = inference.level_covariance
+    return matrix
+
+
+def blocks_with_intervals(
+    model: Model, source: Source, interval: str, level: float
+) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
+    """Yield row numbers and fit, lower, upper, shape (rows, targets, 3)."""
+    from scipy.special import stdtrit
+
+    if interval not in ("confidence", "prediction"):
+        raise InputError(f"interval is {interval!r}: choose 'confidence' or 'prediction'.")
+    if not 0 < level < 1:
+        raise InputError(f"level is {level}: give a number between 0 and 1, such as 0.95.")
+    freedoms = [inference.errors_of("model")[1] for inference in model.inferences]
+    quantiles = np.array([float(stdtrit(freedom, 0.5 + level / 2)) for freedom in freedoms])
+    noise = np.zeros(len(model.target_names))
+    if interval == "prediction":
+        noise = np.array([_noise(model, number) for number in range(len(model.target_names))])
+    for row_numbers, values, errors in blocks_with_errors(model, source):
+        reach = quantiles * np.sqrt(errors**2 + noise)
+        yield row_numbers, np.stack([values, values - reach, values + reach], axis=2)
+
+
+def _noise(model: Model, number: int) -> float:
+    variance = model.inferences[number].noise_variance
+    if variance is None:
+        raise InputError("The variance of the noise is not known, and no prediction interval: ask for 'confidence'.")
+    return variance
+
+
+def intervals_of_predictions(model: Model, source: Source, interval: str, level: float) -> FloatArray:
+    """Return fit, lower and upper of all rows: (rows, 3), or (rows, targets, 3) for several."""
+    parts = [values for _, values in blocks_with_intervals(model, source, interval, level)]
+    found = np.concatenate(parts) if parts else np.empty((0, len(model.target_names), 3))
+    return found[:, 0] if len(model.target_names) == 1 else found
+
+
+def errors_of_predictions(model: Model, source: Source) -> FloatArray:
+    """Return standard errors of the mean of all rows."""
+    parts = [errors for _, _, errors in blocks_with_errors(model, source)]
+    found = np.concatenate(parts) if parts else np.empty((0, len(model.target_names)))
+    return found[:, 0] if len(model.target_names) == 1 else found

@@ -1,0 +1,1 @@
+"""Many models from the same exact summaries: fits with cluster errors, paths, tests, instruments, comparisons."""

@@ -1,0 +1,205 @@
+"""`Summaries.fit`: one regression, its model, and its standard errors by the covariance that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.blas import one_thread_each
+from partsketch.common.linalg.solution import Solution
+from partsketch.model.build import Circumstances, build_model
+from partsketch.model.model import Model
+from partsketch.model.record import PartitionRecord
+from partsketch.model.regression import Regression, combine_solution, solve_summary
+from partsketch.questions.choice import Names, choose_columns, read_formula
+from partsketch.questions.clusters import clustered
+from partsketch.questions.panel import Panel
+from partsketch.questions.wild import Bootstrap
+from partsketch.sources.encoding import Encoding
+from partsketch.summaries.summary import Summary
+from partsketch.summaries.tasks import INTERCEPT
+
+if TYPE_CHECKING:
+    from partsketch.questions.summaries import Intercept, Summaries
+
+FloatArray = NDArray[np.float64]
+
+VCOV = ("iid", "CRV1", "CRV3", "wild")
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A regression among the columns of summaries.
+
+    Attributes
+    ----------
+    panel
+        The factors of the partitions, in its coordinates.
+    regression
+        Columns and penalty.
+    intercept
+        "common", "partition" or False.
+    """
+
+    panel: Panel
+    regression: Regression
+    intercept: Intercept
+
+    @cached_property
+    def total(self) -> Summary:
+        """The factor of all rows over the columns of the regression."""
+        return self.summary(self.panel.total, int(self.panel.row_counts.sum()), float(self.panel.weight_sums.sum()))
+
+    def summary(self, factor: Any, rows: int, weight: float) -> Summary:
+        """Return a factor of the panel's columns as a summary of the columns of the regression."""
+        columns = self.regression.features + self.regression.targets
+        chosen = self.panel.places(columns)
+        return Summary(
+            matrix=factor.high[:, chosen],
+            low=factor.low[:, chosen],
+            columns=columns,
+            kind="triangular",
+            parts=(),
+            # An intercept for each partition has cost a degree of freedom each.
+            row_count=rows - self.panel.absorbed,
+            weight_sum=weight,
+        )
+
+
+def ask(
+    summaries: Summaries, target: Names | None, features: Names | None, intercept: Intercept, alpha: float
+) -> Question:
+    """Return the question that is asked, with its columns checked."""
+    if isinstance(target, str) and "~" in target and target not in summaries.columns:
+        if features is not None:
+            raise InputError("Give features or a formula, not both: the formula names its features.")
+        formula = read_formula(target)
+        target, features = formula.target, formula.features
+        if formula.intercept is False:
+            intercept = False
+    if not (isinstance(alpha, int | float) and 0 <= alpha < np.inf):
+        raise InputError(f"alpha is {alpha!r}: give a number, at least 0.")
+    panel = summaries.panel(intercept)
+    choice = choose_columns(summaries.factors[0].columns, summaries.about, target, features)
+    columns = ((INTERCEPT,) if intercept == "common" else ()) + choice.features
+    if not columns:
+        raise InputError("There is nothing to fit: no features and no intercept.")
+    coordinates = panel.coordinates(columns, choice.targets)
+    free = int(intercept == "common")
+    regression = Regression(columns, choice.targets, free, float(alpha), coordinates=coordinates)
+    return Question(panel, regression, intercept)
+
+
+def fit_summaries(
+    summaries: Summaries,
+    target: Names | None,
+    features: Names | None,
+    intercept: Intercept,
+    alpha: float,
+    vcov: str,
+    bootstrap: Bootstrap,
+) -> Model:
+    """Return the model of a regression among the columns."""
+    if vcov not in VCOV:
+        raise InputError(f"vcov is {vcov!r}: choose among {', '.join(VCOV)}.")
+    if vcov != "iid" and alpha > 0:
+        raise InputError(f"vcov={vcov!r} goes with alpha=0: a ridge fit is biased on purpose.")
+    if vcov != "iid" and len(summaries) < 2:
+        raise InputError(
+            f"vcov={vcov!r} takes partitions for clusters, and there is one only: summarise with partition_by, or ask "
+            "for vcov='iid'."
+        )
+    question = ask(summaries, target, features, intercept, alpha)
+    with one_thread_each():
+        solution = solved(question)
+        model = model_of(summaries, question, solution, {"vcov": vcov})
+        if vcov != "iid":
+            found = tuple(
+                clustered(question, solution, inference, number, vcov, bootstrap, summaries.names)
+                for number, inference in enumerate(model.inferences)
+            )
+            model = replace(model, inferences=found)
+    return model
+
+
+def solved(question: Question) -> Solution:
+    """Return the solution of a question, in the coordinates of its panel."""
+    solution = solve_summary(question.total, question.regression, question.regression.penalty)
+    return replace(solution, total_sums=total_sums(question))
+
+
+def total_sums(question: Question) -> FloatArray:
+    """Return the sums of squares of the targets, around their means with an intercept: the ones are the first row."""
+    panel, regression = question.panel, question.regression
+    rest = panel.total.high[regression.free_columns :, panel.places(regression.targets)]
+    return np.asarray(np.einsum("ij,ij->j", rest, rest))
+
+
+def model_of(
+    summaries: Summaries,
+    question: Question,
+    solution: Solution,
+    options: dict[str, Any],
+    warnings: Sequence[str] = (),
+) -> Model:
+    """Return the model of a solution."""
+    regression = question.regression
+    model = build_model(
+        "exact",
+        [question.total],
+        combine_solution(solution),
+        regression,
+        _circumstances(summaries, question, options, warnings),
+    )
+    if question.intercept != "partition":
+        return model
+    means = question.panel.means
+    assert means is not None
+    of_targets, of_features = (
+        means[:, question.panel.places(names)] for names in (regression.targets, regression.features)
+    )
+    partitions = tuple(
+        PartitionRecord(name, rows, None, None)
+        for name, rows in zip(summaries.names, summaries.row_counts, strict=True)
+    )
+    return replace(
+        model,
+        record=replace(model.record, partitions=partitions),
+        partition_intercepts=of_targets - of_features @ model.coefficients,
+        partition_coefficients=np.repeat(model.coefficients[None], len(means), axis=0),
+    )
+
+
+def _circumstances(
+    summaries: Summaries, question: Question, options: dict[str, Any], warnings: Sequence[str]
+) -> Circumstances:
+    regression, used = question.regression, summaries.about.encoding
+    kept = tuple(pair for pair in used.levels if set(used.indicator_names(pair[0])) & set(regression.features))
+    count = len(summaries)
+    rows = int(question.panel.row_counts.sum())
+    return Circumstances(
+        options={
+            "method": "exact",
+            "fit_intercept": question.intercept == "common",
+            "intercept": question.intercept,
+            "averaging": regression.averaging,
+            "alpha": regression.penalty,
+            **options,
+        },
+        seed=None,
+        names=("all",),
+        row_count=rows,
+        weight_sum=float(question.panel.weight_sums.sum()),
+        rows_dropped=summaries.rows_dropped,
+        rows_left_out=0,
+        reasons={"rows": "the model was made from exact summaries alone; no rows were read"},
+        warnings=tuple(warnings),
+        data=f"summaries of {count} partition{'' if count == 1 else 's'}, {rows:,} rows",
+        encoding=Encoding(kept, used.drop_first),
+    )

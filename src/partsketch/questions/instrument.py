@@ -1,0 +1,233 @@
+"""Two-stage least squares from summaries: the factor of [Z X y] holds both stages.
+
+With T the factor of all rows in the order instruments Z (the exogenous columns among them), features X, target y, the
+rows of T that belong to Z hold the projections of X and y on Z; least squares of one on the other is the second stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.blas import one_thread_each
+from partsketch.common.linalg.double_double import DoubleDouble
+from partsketch.common.linalg.solution import Solution
+from partsketch.common.linalg.solve import factor_of_rows, solve_least_squares
+from partsketch.model.inference import Inference
+from partsketch.model.instruments import FirstStage, InstrumentTests, Overidentification
+from partsketch.model.intervals import TRUTH, f_test
+from partsketch.model.model import Model
+from partsketch.questions.choice import Names, as_names, expanded, require_column, require_distinct
+from partsketch.questions.clusters import Scores, crv1_scale
+from partsketch.questions.fit import Question, ask, model_of, total_sums
+from partsketch.questions.wild import Bootstrap
+
+if TYPE_CHECKING:
+    from partsketch.questions.summaries import Intercept, Summaries
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Stages:
+    """Two-stage least squares in the coordinates of a panel.
+
+    Attributes
+    ----------
+    question
+        The second stage.
+    instruments
+        All columns that may explain: exogenous features, then those outside the regression.
+    excluded
+        How many of them are outside the regression.
+    solution
+        Of the second stage; its residual sum is that of the rows, not of the projections.
+    projection
+        P with Z P the projected features, shape (instruments, features).
+    """
+
+    question: Question
+    instruments: tuple[str, ...]
+    excluded: int
+    solution: Solution
+    projection: FloatArray
+
+
+def instrument(
+    summaries: Summaries,
+    target: str,
+    endogenous: Names,
+    instruments: Names,
+    exogenous: Names,
+    intercept: Intercept,
+    vcov: str,
+) -> Model:
+    """Return the model of two-stage least squares."""
+    if vcov not in ("iid", "CRV1"):
+        raise InputError(f"vcov is {vcov!r}: two-stage least squares has 'iid' and 'CRV1'.")
+    if vcov != "iid" and len(summaries) < 2:
+        raise InputError(f"vcov={vcov!r} takes partitions for clusters, and there is one only: ask for vcov='iid'.")
+    encoding = summaries.about.encoding
+    explained, outside, included = (
+        tuple(expanded(as_names(names), encoding)) for names in (endogenous, instruments, exogenous)
+    )
+    _check(summaries, target, explained, outside, included)
+    question = ask(summaries, target, (*included, *explained), intercept, 0.0)
+    with one_thread_each():
+        stages = _solve(question, explained, outside, included)
+        model = model_of(
+            summaries,
+            question,
+            stages.solution,
+            {"vcov": vcov, "endogenous": list(explained), "instruments": list(outside)},
+        )
+        inference = _inference(stages, model.inferences[0], vcov)
+        tests = InstrumentTests(
+            first_stages=tuple(_first_stage(summaries, stages, name, vcov, intercept) for name in explained),
+            overidentification=_overidentification(stages),
+        )
+    certificate = replace(
+        model.certificates[0],
+        kind="exact",
+        reason="the fit is exact two-stage least squares",
+        sentence="The fit is exact two-stage least squares.",
+    )
+    return replace(model, inferences=(inference,), certificates=(certificate,), instruments=tests)
+
+
+def _check(
+    summaries: Summaries,
+    target: str,
+    explained: tuple[str, ...],
+    outside: tuple[str, ...],
+    included: tuple[str, ...],
+) -> None:
+    columns = summaries.factors[0].columns
+    for name in (*explained, *outside, *included):
+        require_column(columns, name)
+    require_distinct((target, *included, *explained, *outside))
+    if not explained:
+        raise InputError("Name at least one endogenous column; without one ask for fit.")
+    if len(outside) < len(explained):
+        raise InputError(
+            f"{len(explained)} endogenous columns need at least as many instruments, and there are {len(outside)}: "
+            "name more instruments."
+        )
+
+
+def _solve(
+    question: Question, explained: tuple[str, ...], outside: tuple[str, ...], included: tuple[str, ...]
+) -> _Stages:
+    panel, regression = question.panel, question.regression
+    ones = regression.features[: regression.free_columns]
+    instruments = (*ones, *included, *outside)
+    columns = (*instruments, *regression.features, *regression.targets)
+    chosen = panel.places(columns)
+    count, width = len(instruments), len(regression.features)
+    total = DoubleDouble(panel.total.high[:, chosen], panel.total.low[:, chosen])
+    first = solve_least_squares(
+        total.high[:, : count + width], instruments, width, regression.free_columns, low=total.low[:, : count + width]
+    )
+    if first.rank < count:
+        raise InputError(
+            f"The instruments and exogenous columns are dependent ({first.aliased[0].column!r} adds nothing): leave it "
+            "out."
+        )
+    # Exogenous columns are in both: factor the instruments, the endogenous columns and the target, each once.
+    once = [*range(count), *[count + regression.features.index(name) for name in explained], count + width]
+    factor = factor_of_rows(DoubleDouble(total.high[:, once], total.low[:, once]))
+    order = [
+        instruments.index(name) if name in instruments else count + explained.index(name)
+        for name in regression.features
+    ]
+    rows = slice(0, count)
+    projected = factor.high[rows][:, [*order, count + len(explained)]]
+    low = factor.low[rows][:, [*order, count + len(explained)]]
+    solution = solve_least_squares(projected, regression.features, 1, regression.free_columns, low=low)
+    if solution.rank < width:
+        raise InputError(
+            f"The instruments do not determine the coefficient of {solution.aliased[0].column!r}: name instruments "
+            "that are related to it."
+        )
+    whole = factor.high[:, [*order, count + len(explained)]]
+    missed = whole[:, -1:] - whole[:, :-1] @ solution.coefficients
+    residual_sums = np.einsum("ij,ij->j", missed, missed)
+    solution = replace(solution, residual_sums=residual_sums, total_sums=total_sums(question))
+    return _Stages(question, instruments, len(outside), solution, first.coefficients)
+
+
+def _scores(stages: _Stages) -> Scores:
+    """Return what the partitions contribute: projected features in coordinates of identity, residuals of the rows."""
+    panel, regression = stages.question.panel, stages.question.regression
+    features, target = panel.places(regression.features), panel.places(regression.targets)[0]
+    residuals = panel.high[:, :, target] - panel.high[:, :, features] @ stages.solution.coefficients[:, 0]
+    projected = panel.high[:, :, panel.places(stages.instruments)] @ stages.projection
+    return Scores(projected @ stages.solution.inverse_root, residuals, stages.solution.inverse_root)
+
+
+def _inference(stages: _Stages, inference: Inference, vcov: str) -> Inference:
+    question, solution = stages.question, stages.solution
+    coordinates = question.regression.coordinates
+    assert coordinates is not None
+    rows = int(question.panel.row_counts.sum()) - question.panel.absorbed
+    freedom = rows - solution.rank
+    if freedom <= 0:
+        raise InputError(f"{rows} rows leave no degrees of freedom after rank {solution.rank}.")
+    variance = float(solution.residual_sums[0]) / freedom
+    spread = np.sqrt(variance) * np.eye(solution.rank)
+    if vcov == "CRV1":
+        spread = np.sqrt(crv1_scale(question, solution.rank)) * _scores(stages).values
+    root = spread @ (coordinates.transformation(0) @ solution.inverse_root).T
+    around = spread @ (coordinates.scaling(0) @ solution.inverse_root).T
+    return replace(
+        inference,
+        standard_errors=np.sqrt(np.einsum("ij,ij->j", root, root)),
+        degrees_of_freedom=float(freedom if vcov == "iid" else question.panel.count - 1),
+        noise_variance=variance * float(coordinates.unit[-1]) ** 2,
+        covariance=root.T @ root,
+        level_covariance=around[:, 0] @ around if coordinates.free else None,
+        reason="",
+        vcov=vcov,
+    )
+
+
+def _first_stage(summaries: Summaries, stages: _Stages, name: str, vcov: str, intercept: Intercept) -> FirstStage:
+    """Return the F test that the instruments outside the regression say nothing of an endogenous column."""
+    from partsketch.questions.fit import fit_summaries
+
+    features = tuple(other for other in stages.instruments if other in summaries.columns)
+    model = fit_summaries(summaries, name, features, intercept, 0.0, vcov, Bootstrap())
+    inference = model.inferences[0]
+    assert inference.covariance is not None
+    assert inference.degrees_of_freedom is not None
+    width = len(model.column_names)
+    matrix = np.eye(width)[width - stages.excluded :]
+    test = f_test(
+        matrix, np.zeros(len(matrix)), model.column_coefficients[:, 0], inference.covariance,
+        inference.degrees_of_freedom, TRUTH,
+    )  # fmt: skip
+    return FirstStage(name, test.statistic, test.df, test.p_value)
+
+
+def _overidentification(stages: _Stages) -> Overidentification | None:
+    """Return Sargan's test, which takes noise for independent; None when there are just as many instruments."""
+    from scipy.special import chdtrc
+
+    width = len(stages.question.regression.features)
+    extra = len(stages.instruments) - width
+    if extra == 0:
+        return None
+    panel, regression = stages.question.panel, stages.question.regression
+    chosen = panel.places((*stages.instruments, *regression.features, *regression.targets))
+    total = panel.total.high[:, chosen]
+    count = len(stages.instruments)
+    missed = total[:, -1] - total[:, count:-1] @ stages.solution.coefficients[:, 0]
+    found = solve_least_squares(np.column_stack([total[:, :count], missed]), stages.instruments)
+    explained = float(missed @ missed) - float(found.residual_sums[0])
+    rows = int(panel.row_counts.sum())
+    statistic = rows * explained / float(missed @ missed)
+    return Overidentification(statistic, extra, float(chdtrc(extra, statistic)))

@@ -1,0 +1,124 @@
+"""Lists of regressions in a file, TOML or CSV, all asked of the same summaries."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from partsketch.common.errors import InputError
+
+if TYPE_CHECKING:
+    from partsketch.model.model import Model
+    from partsketch.questions.summaries import Summaries
+
+_INTERCEPTS = {"common": "common", "partition": "partition", "none": False, "": "common"}
+
+
+@dataclass(frozen=True)
+class Specification:
+    """One regression of a list.
+
+    Attributes
+    ----------
+    name
+        What tables call it.
+    target, features
+        Columns; features None are all others.
+    intercept
+        "common", "partition" or "none".
+    alpha, vcov
+        As in `Summaries.fit`.
+    """
+
+    name: str
+    target: str
+    features: tuple[str, ...] | None = None
+    intercept: str = "common"
+    alpha: float = 0.0
+    vcov: str = "iid"
+
+    def ask(self, summaries: Summaries) -> Model:
+        """Return the model."""
+        intercept: Any = _INTERCEPTS[self.intercept]
+        try:
+            return summaries.fit(self.target, self.features, intercept=intercept, alpha=self.alpha, vcov=self.vcov)
+        except InputError as error:
+            raise InputError(f"Specification {self.name!r}: {error}") from error
+
+
+def read_specifications(path: Path, vcov: str = "iid") -> list[Specification]:
+    """Read a list of regressions; `vcov` is for those that name none.
+
+    A TOML file has a table [[model]] for each, a CSV file a line, with the keys target, features (in CSV joined by +),
+    and where wanted name, intercept, alpha and vcov.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not text in UTF-8.") from error
+    entries = _from_csv(text) if path.suffix.lower() == ".csv" else _from_toml(text, path)
+    if not entries:
+        raise InputError(f"{path} lists no regression: add a table [[model]] for each, or a line of CSV.")
+    return [_specification(entry, number, path, vcov) for number, entry in enumerate(entries, 1)]
+
+
+def _from_toml(text: str, path: Path) -> list[dict[str, Any]]:
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not TOML: {error}.") from error
+    models = values.pop("model", [])
+    if values or not isinstance(models, list) or not all(isinstance(entry, dict) for entry in models):
+        raise InputError(f"{path} must hold tables [[model]] and nothing else.")
+    return models
+
+
+def _from_csv(text: str) -> list[dict[str, Any]]:
+    entries = []
+    for line in csv.DictReader(io.StringIO(text)):
+        entry: dict[str, Any] = {key: value for key, value in line.items() if value not in (None, "")}
+        if "features" in entry:
+            entry["features"] = [name.strip(" `") for name in re.split(r"\+", entry["features"]) if name.strip()]
+        entries.append(entry)
+    return entries
+
+
+def _specification(entry: dict[str, Any], number: int, path: Path, vcov: str) -> Specification:
+    where = f"Regression {number} of {path}"
+    known = {field.name for field in fields(Specification)}
+    for key in entry:
+        if key not in known:
+            raise InputError(f"{where} has the key {key!r}: it may have {', '.join(sorted(known))}.")
+    if not isinstance(entry.get("target"), str):
+        raise InputError(f"{where} has no target: add target = the name of a column.")
+    features = entry.get("features")
+    if features is not None and not (isinstance(features, list) and all(isinstance(name, str) for name in features)):
+        raise InputError(f"The features of regression {number} of {path} are not a list of names.")
+    intercept = entry.get("intercept", "common")
+    if intercept not in _INTERCEPTS:
+        raise InputError(f"{where} has intercept {intercept!r}: choose common, partition or none.")
+    try:
+        alpha = float(entry.get("alpha", 0.0))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where} has alpha {entry['alpha']!r}: give a number, at least 0.") from error
+    return Specification(
+        name=str(entry.get("name", f"({number}) {entry['target']}")),
+        target=entry["target"],
+        features=None if features is None else tuple(features),
+        intercept=intercept,
+        alpha=alpha,
+        vcov=str(entry.get("vcov", "iid" if alpha else vcov)),
+    )
+
+
+def compare(summaries: Summaries, specifications: Sequence[Specification]) -> list[Model]:
+    """Ask all regressions of a list."""
+    return [specification.ask(summaries) for specification in specifications]

@@ -1,0 +1,206 @@
+"""Several models side by side: on the terminal, in LaTeX, HTML, CSV, or as a data frame."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from partsketch.common.errors import InputError
+from partsketch.common.files import write_atomically
+from partsketch.model.model import Model
+from partsketch.summaries.tasks import INTERCEPT
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Table:
+    """Coefficients of several models, one column each, with standard errors in brackets below.
+
+    Attributes
+    ----------
+    headings
+        One per model.
+    coefficients
+        Name of each coefficient, and for every model its value and standard error; None where there is none.
+    facts
+        Name of each fact below the coefficients, and what every model says.
+    digits
+        How many significant digits are shown.
+    """
+
+    headings: tuple[str, ...]
+    coefficients: tuple[tuple[str, tuple[tuple[float, float | None] | None, ...]], ...]
+    facts: tuple[tuple[str, tuple[str, ...]], ...]
+    digits: int = 4
+
+    def lines(self) -> list[list[str]]:
+        """Return the cells of all lines below the headings: two for each coefficient, then the facts."""
+        cells = []
+        for name, values in self.coefficients:
+            cells.append([name, *("" if value is None else self._shown(value[0]) for value in values)])
+            errors = [None if value is None else value[1] for value in values]
+            if any(error is not None for error in errors):
+                cells.append(["", *("" if error is None else f"({self._shown(error)})" for error in errors)])
+        return cells + [[name, *values] for name, values in self.facts]
+
+    def _shown(self, value: float) -> str:
+        return f"{value:.{self.digits}g}"
+
+    def __str__(self) -> str:
+        rows = [["", *self.headings], *self.lines()]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+        text = [
+            "  ".join(
+                [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+            ).rstrip()
+            for row in rows
+        ]
+        rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
+        middle = len(text) - len(self.facts)
+        return "\n".join([rule, text[0], rule, *text[1:middle], rule, *text[middle:], rule])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def to_latex(self) -> str:
+        """Return a tabular environment with the rules of the package booktabs."""
+        rows = [" & ".join(map(_latex, row)) + r" \\" for row in ([["", *self.headings], *self.lines()])]
+        middle = len(rows) - len(self.facts)
+        body = [r"\toprule", rows[0], r"\midrule", *rows[1:middle], r"\midrule", *rows[middle:], r"\bottomrule"]
+        return "\n".join([rf"\begin{{tabular}}{{l{'r' * len(self.headings)}}}", *body, r"\end{tabular}"])
+
+    def to_html(self) -> str:
+        """Return a table element."""
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in ("", *self.headings))
+        body = "\n".join(
+            "<tr>"
+            + f"<th>{html.escape(row[0])}</th>"
+            + "".join(f"<td>{html.escape(c)}</td>" for c in row[1:])
+            + "</tr>"
+            for row in self.lines()
+        )
+        return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+
+    def to_csv(self, path: str | Path | None = None) -> str | None:
+        """Return comma-separated values with all digits, errors in lines of their own, or write them to a file."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["name", "statistic", *self.headings])
+        for name, values in self.coefficients:
+            for place, statistic in enumerate(("coefficient", "standard_error")):
+                cells = [None if value is None else value[place] for value in values]
+                writer.writerow([name, statistic, *("" if cell is None else repr(float(cell)) for cell in cells)])
+        writer.writerows([name, "fact", *values] for name, values in self.facts)
+        if path is None:
+            return text.getvalue()
+        write_atomically(Path(path), text.getvalue().encode())
+        return None
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame: coefficients and standard errors, a column for each model."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise InputError("to_frame needs pandas: install it, or use to_csv.") from error
+        index, rows = [], []
+        for name, values in self.coefficients:
+            for place, statistic in enumerate(("coefficient", "standard_error")):
+                index.append((name, statistic))
+                cells = [None if value is None else value[place] for value in values]
+                rows.append([np.nan if cell is None else cell for cell in cells])
+        return pd.DataFrame(
+            rows, index=pd.MultiIndex.from_tuples(index, names=["name", "statistic"]), columns=self.headings
+        )
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def table(models: Sequence[Model], headings: Sequence[str] | None = None, *, digits: int = 4) -> Table:
+    """Put models side by side.
+
+    Parameters
+    ----------
+    models
+        Fitted models; one with several targets takes a column for each.
+    headings
+        One per column; by default a number and the target.
+    digits
+        Significant digits that are shown; files have all.
+
+    Returns
+    -------
+    Table
+        Print it, or take `to_latex`, `to_html`, `to_csv` or `to_frame`.
+
+    Examples
+    --------
+    >>> import partsketch as ps, pyarrow as pa
+    >>> rows = pa.table({"x": range(100), "y": [2.0 * x + x % 3 for x in range(100)], "g": [0, 1, 2, 3] * 25})
+    >>> summaries = ps.summarise(rows, partition_by="g")
+    >>> text = ps.table([summaries.fit("y", ["x"]), summaries.fit("y", ["x"], vcov="CRV1")])
+    """
+    if isinstance(models, Model):
+        models = [models]
+    columns = [(model, number) for model in models for number in range(len(model.target_names))]
+    if not columns:
+        raise InputError("There is no model to show: give at least one.")
+    if not isinstance(digits, int) or not 1 <= digits <= 17:
+        raise InputError(f"digits is {digits!r}: give a whole number from 1 to 17.")
+    names = list(dict.fromkeys(name for model, _ in columns for name in model.column_names if name != INTERCEPT))
+    if any(INTERCEPT in model.column_names for model, _ in columns):
+        names.append(INTERCEPT)
+    shown = [f"({place}) {model.target_names[number]}" for place, (model, number) in enumerate(columns, 1)]
+    if headings is not None and len(headings) != len(columns):
+        raise InputError(f"headings has {len(headings)} entries: give one for each of the {len(columns)} columns.")
+    return Table(
+        headings=tuple(shown if headings is None else map(str, headings)),
+        coefficients=tuple((name, tuple(_cell(*column, name) for column in columns)) for name in names),
+        facts=_facts(columns),
+        digits=digits,
+    )
+
+
+def _cell(model: Model, number: int, name: str) -> tuple[float, float | None] | None:
+    if name not in model.column_names:
+        return None
+    place = model.column_names.index(name)
+    errors = model.inferences[number].standard_errors
+    value = float(model.column_coefficients[place, number])
+    return value, None if errors is None else float(errors[place])
+
+
+def _facts(columns: Sequence[tuple[Model, int]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    inferences = [model.inferences[number] for model, number in columns]
+    intercepts = {"common": "common", "partition": "by partition", False: "none"}
+    kinds = [
+        intercepts[model.record.options.get("intercept", "common" if model.record.options["fit_intercept"] else False)]
+        for model, _ in columns
+    ]
+    alphas = [float(model.record.options.get("alpha") or 0.0) for model, _ in columns]
+    facts = [
+        ("rows", tuple(f"{model.record.row_count:,}" for model, _ in columns)),
+        ("R²", tuple("" if i.r_squared is None else f"{i.r_squared:.4f}" for i in inferences)),
+        ("intercept", tuple(kinds)),
+        ("errors", tuple("none" if i.standard_errors is None else i.vcov for i in inferences)),
+    ]
+    if any(alphas):
+        facts.append(("penalty", tuple(f"{alpha:.4g}" if alpha else "" for alpha in alphas)))
+    if any(model.method != "exact" for model, _ in columns):
+        facts.append(("method", tuple(model.method for model, _ in columns)))
+    return tuple(facts)

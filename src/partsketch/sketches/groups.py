@@ -1,0 +1,230 @@
+"""Exact summaries of many groups at once: one table with a line for each group, instead of an object for each.
+
+A line is the number of the group, its rows, its weight, what is taken off its columns, and their sums of products; in a
+table with twice the digits, also what the doubles of the sums leave out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.common.linalg.column_kernels import GROUP
+from partsketch.common.linalg.double_double import DoubleDouble
+from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, IntArray, Stream
+from partsketch.sketches.base import SketchSpecification
+from partsketch.sketches.gram import Products, inflation, power_of_two
+from partsketch.sketches.kernels.group_sums import add_groups, doubtful_groups, sum_groups
+from partsketch.sketches.triangular import TriangularSketch
+
+_HEAD = 3
+#: Rows whose columns are multiplied at once: those of a few should stay in the first-level cache.
+_STRIP_ROWS = 256
+#: Numbers that a segment of rows holds at most: 64 MB.
+_MOST_NUMBERS = 2**23
+#: Columns whose values are all smaller, or of which one is larger, have squares that get lost.
+_SMALLEST, _LARGEST = 1e-140, 1e140
+
+
+def group_segment_rows(width: int) -> int:
+    """Return how many row numbers of so many columns make a segment: it depends on nothing else."""
+    rows = 2**18
+    while rows > 2**12 and rows * width > _MOST_NUMBERS:
+        rows //= 2
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTable:
+    """The table of groups, taken apart."""
+
+    groups: IntArray
+    counts: IntArray
+    weights: FloatArray
+    centre: FloatArray
+    high: FloatArray
+    low: FloatArray | None
+
+    @classmethod
+    def read(cls, table: FloatArray, width: int) -> GroupTable:
+        """Return what `written` wrote."""
+        count, first = len(table), _HEAD + width
+        second = first + width * width
+        shape = (count, width, width)
+        return cls(
+            groups=table[:, 0].astype(np.int64),
+            counts=table[:, 1].astype(np.int64),
+            weights=table[:, 2],
+            centre=table[:, _HEAD:first],
+            high=table[:, first:second].reshape(shape),
+            low=table[:, second:].reshape(shape) if table.shape[1] > second else None,
+        )
+
+    def written(self) -> FloatArray:
+        """Return all of it in one table."""
+        count = len(self.groups)
+        head = np.column_stack([self.groups, self.counts, self.weights]).astype(np.float64)
+        parts = [head, self.centre, self.high.reshape(count, -1)]
+        return np.hstack(parts if self.low is None else [*parts, self.low.reshape(count, -1)])
+
+
+def summarise_groups(rows: FloatArray, roots: FloatArray, weights: FloatArray, groups: IntArray) -> FloatArray:
+    """Return the table of a segment's rows, whose first column is ones; `roots` are empty where each counts once."""
+    order, present, starts = _sorted(groups)
+    width = rows.shape[1]
+    centre, high = np.zeros((len(present), width)), np.zeros((len(present), width, width))
+    # Columns whose distance is no power of two do not compete for the same few places in the cache.
+    strip = np.zeros((-(-width // GROUP) * GROUP, _STRIP_ROWS + 8))
+    with np.errstate(all="ignore"):
+        sum_groups(rows, roots, order, starts, strip, centre, high)
+    counts = np.diff(starts)
+    of_groups = counts.astype(np.float64)
+    if roots.size:
+        of_groups = np.add.reduceat(weights[order], starts[:-1])
+    table = GroupTable(present.astype(np.int64), counts, of_groups, centre, high, None)
+    if not np.isfinite(high).all():
+        return table.written()
+    precise = np.zeros(len(present), dtype=np.bool_)
+    if _is_doubtful(table):
+        precise[:] = True
+    else:
+        doubtful_groups(high, counts, precise)
+    return _made_precise(table, precise, rows, roots, order, starts).written()
+
+
+def _sorted(groups: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the places of rows group by group, in their order, the groups that are there, and where each starts."""
+    # Sixteen bits are sorted by counting, in linear time.
+    small = groups.astype(np.uint16) if groups.size and groups.max() < 2**16 else groups
+    order = np.argsort(small, kind="stable")
+    counts = np.bincount(groups) if groups.size else np.zeros(0, dtype=np.int64)
+    present = np.flatnonzero(counts)
+    starts = np.concatenate([[0], np.cumsum(counts[present])]).astype(np.int64)
+    return order, present, starts
+
+
+def check_sizes(rows: FloatArray, names: tuple[str, ...]) -> None:
+    """Refuse columns whose squares a double does not hold."""
+    largest = np.abs(rows).max(axis=0, initial=0.0)[-len(names) :]
+    for name, size in zip(names, largest, strict=True):
+        if size > _LARGEST or 0 < size < _SMALLEST:
+            raise InputError(f"Column {name!r} has numbers of size {size:.3g}, whose squares get lost: multiply it.")
+
+
+def _is_doubtful(table: GroupTable) -> bool:
+    """Tell whether columns are nearly dependent, over all groups or within them."""
+    high = table.high
+    mass = np.maximum(high[:, 0, 0], 1e-300)
+    sums = high[:, 0, 1:]
+    within = high[:, 1:, 1:].sum(axis=0) - (sums / mass[:, None]).T @ sums
+    means = table.centre[:, 1:] + sums / mass[:, None]
+    away = means - (mass @ means) / mass.sum()
+    between = (away * mass[:, None]).T @ away
+    return any(_inflated(matrix, within + between) for matrix in (within + between, within))
+
+
+def _inflated(matrix: FloatArray, all_of_it: FloatArray) -> bool:
+    """Tell whether a Gram matrix is badly conditioned, columns that do not vary in it left aside."""
+    varies = np.diagonal(matrix) > 1e-12 * np.maximum(np.diagonal(all_of_it), 1e-300)
+    inner = matrix[np.ix_(varies, varies)]
+    if not len(inner):
+        return False
+    scale = power_of_two(np.sqrt(np.diagonal(inner)))
+    return inflation(inner * np.outer(scale, scale), len(inner)) > 1.0
+
+
+def _made_precise(
+    table: GroupTable,
+    precise: NDArray[np.bool_],
+    rows: FloatArray,
+    roots: FloatArray,
+    order: IntArray,
+    starts: IntArray,
+) -> GroupTable:
+    """Return the table with sums of products of some groups made without rounding."""
+    if not precise.any():
+        return table
+    high, low = table.high.copy(), np.zeros_like(table.high)
+    for group in np.flatnonzero(precise):
+        here = order[starts[group] : starts[group + 1]]
+        values = rows[here] - table.centre[group]
+        if roots.size:
+            values = values * roots[here, None]
+        high[group], low[group] = DoubleDouble.of(values).gram()
+    return GroupTable(table.groups, table.counts, table.weights, table.centre, high, low)
+
+
+class GroupedTriangularSketch(TriangularSketch):
+    """Factors of many groups of rows, summed side by side; each becomes an ordinary exact summary."""
+
+    kind = "triangular_groups"
+    by_group = True
+    summary_kind = "triangular"
+
+    def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
+        """Refuse: rows of groups are summed a segment at a time."""
+        raise NotImplementedError("groups are summed a segment at a time")
+
+    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Merge two tables."""
+        width = _width(first)
+        plain = _HEAD + width + width * width
+        if first.shape[1] == plain and second.shape[1] == plain:
+            out = np.empty((len(first) + len(second), plain))
+            count = add_groups(first, second, width, out)
+            return out[:count].copy()
+        return _merged_precisely(GroupTable.read(first, width), GroupTable.read(second, width))
+
+    def taken_apart(self, table: FloatArray) -> dict[int, tuple[FloatArray, FloatArray, int, float]]:
+        """Return for each group its sums of products as the exact sketch has them, its centre, rows and weight."""
+        width = _width(table)
+        apart = GroupTable.read(table, width)
+        diagonals = np.sqrt(np.diagonal(apart.high, axis1=1, axis2=2))
+        scales = power_of_two(diagonals)
+        high = apart.high * scales[:, :, None] * scales[:, None, :]
+        low = None if apart.low is None else apart.low * scales[:, :, None] * scales[:, None, :]
+        found = {}
+        for place, group in enumerate(apart.groups.tolist()):
+            second = None if low is None or not low[place].any() else low[place]
+            matrix = Products(scales[place], high[place], second).written()
+            found[group] = (matrix, apart.centre[place], int(apart.counts[place]), float(apart.weights[place]))
+        return found
+
+
+def _width(table: FloatArray) -> int:
+    """Return q of a table of 3 + q + q² columns, or of 3 + q + 2q²."""
+    for copies in (1, 2):
+        width = round((np.sqrt(1 + 4 * copies * (table.shape[1] - _HEAD)) - 1) / (2 * copies))
+        if _HEAD + width + copies * width * width == table.shape[1]:
+            return int(width)
+    raise ValueError("not a table of groups")
+
+
+def _merged_precisely(first: GroupTable, second: GroupTable) -> FloatArray:
+    lines: dict[int, tuple[int, float, FloatArray, Products]] = {}
+    for table in (first, second):
+        for place, group in enumerate(table.groups.tolist()):
+            low = None if table.low is None else table.low[place]
+            centre = table.centre[place]
+            products = Products(np.ones(len(centre)), table.high[place], low)
+            count, weight = int(table.counts[place]), float(table.weights[place])
+            if group in lines:
+                rows, mass, mine, before = lines[group]
+                kept = np.where(mine != 0, mine, centre)
+                products = before.moved(mine - kept).at(products.scale).plus(products.moved(centre - kept))
+                products = products.at(np.ones(len(centre)))
+                count, weight, centre = rows + count, mass + weight, kept
+            lines[group] = (count, weight, centre, products)
+    groups = sorted(lines)
+    found = [lines[group] for group in groups]
+    return GroupTable(
+        groups=np.array(groups, dtype=np.int64),
+        counts=np.array([entry[0] for entry in found], dtype=np.int64),
+        weights=np.array([entry[1] for entry in found]),
+        centre=np.stack([entry[2] for entry in found]),
+        high=np.stack([entry[3].high for entry in found]),
+        low=np.stack([np.zeros_like(e[3].high) if e[3].low is None else e[3].low for e in found]),
+    ).written()

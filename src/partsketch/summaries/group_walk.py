@@ -1,0 +1,84 @@
+"""Rows of many groups: collected a segment at a time, and summed group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from partsketch.common.errors import InputError
+from partsketch.sketches.groups import check_sizes, summarise_groups
+from partsketch.sources.base import Block, Source
+from partsketch.summaries.feeder import TOO_LARGE, NotFiniteError
+from partsketch.summaries.tasks import Piece, SummaryRequest
+
+
+class GroupFeeder:
+    """Collects the rows of one segment, of whatever groups."""
+
+    def __init__(self, source: Source, request: SummaryRequest, rows: int) -> None:
+        self._request = request
+        self._names = (*source.feature_names, *source.target_names)
+        self._targets = len(source.target_names)
+        self._first = int(request.fit_intercept)
+        self._rows = np.ones((rows, self._first + len(self._names)))
+        self._numbers = np.empty(rows, dtype=np.int64)
+        self._groups = np.empty(rows, dtype=np.int64)
+        self._weights = np.ones(rows)
+        self._weighted = source.has_weights
+        self._filled = 0
+
+    def feed(self, block: Block, begin: int, end: int) -> None:
+        """Take rows begin to end of a block."""
+        here = slice(self._filled, self._filled + end - begin)
+        self._groups[here] = self._request.partitioning.assign(block)[begin:end]
+        self._numbers[here] = block.row_numbers[begin:end]
+        if block.weights is not None:
+            self._weights[here] = block.weights[begin:end]
+        block.copy_into(self._rows[here, self._first :].T, begin, end)
+        self._filled += end - begin
+
+    def finish(self, segment: int) -> Piece:
+        """Return the piece of the segment, and begin with nothing again."""
+        rows, groups = self._rows[: self._filled], self._groups[: self._filled]
+        weights = self._weights[: self._filled]
+        table = summarise_groups(rows, np.sqrt(weights) if self._weighted else np.empty(0), weights, groups)
+        if not np.isfinite(table).all():
+            self._refuse(rows[:, self._first :])
+        check_sizes(rows, self._names)
+        targets = rows[:, rows.shape[1] - self._targets :]
+        ends = np.stack([targets.min(axis=0), targets.max(axis=0)])
+        weight = float(table[:, 2].sum())
+        count, self._filled = self._filled, 0
+        return Piece(0, segment, (table,), count, weight, ends)
+
+    def _refuse(self, values: np.ndarray) -> None:
+        finite = np.isfinite(values)
+        if finite.all():
+            raise InputError(TOO_LARGE)
+        position = int(np.argmin(finite.all(axis=1)))
+        column = int(np.argmin(finite[position]))
+        raise NotFiniteError(self._names[column], int(self._numbers[position]), float(values[position, column]))
+
+
+def walk_groups(source: Source, request: SummaryRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
+    """Yield a piece of all groups for every segment."""
+    feeder: GroupFeeder | None = None
+    current = -1
+    for block in blocks:
+        begin = 0
+        while begin < len(block):
+            segment = int(block.row_numbers[begin]) // request.segment_rows
+            if feeder is None:
+                most = request.segment_rows
+                if source.row_count is not None:
+                    most = max(1, min(most, source.row_count))
+                feeder = GroupFeeder(source, request, most)
+            elif segment != current:
+                yield feeder.finish(current)
+            current = segment
+            end = int(np.searchsorted(block.row_numbers, (segment + 1) * request.segment_rows))
+            feeder.feed(block, begin, end)
+            begin = end
+    if feeder is not None:
+        yield feeder.finish(current)

@@ -1,0 +1,67 @@
+"""Intervals of predictions against statsmodels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+
+import partsketch as ps
+from partsketch.cli import run
+from tests.questions.data import clustered_rows
+
+ROWS = clustered_rows()
+NEW = clustered_rows(40, seed=9)
+SUMMARIES = ps.summarise(ROWS, ["a", "b", "c", "y"], partition_by="g")
+
+
+@pytest.mark.parametrize("intercept", ["common", False])
+@pytest.mark.parametrize("vcov", ["iid", "CRV1"])
+def test_statsmodels_has_the_same(vcov: str, intercept: str | bool) -> None:
+    clusters = {"cov_type": "cluster", "cov_kwds": {"groups": ROWS["g"]}, "use_t": True} if vcov == "CRV1" else {}
+    formula = "y ~ a + b + c" + ("" if intercept else " - 1")
+    other = smf.ols(formula, ROWS).fit(**clusters).get_prediction(NEW).summary_frame(alpha=0.1)
+    model = SUMMARIES.fit("y", vcov=vcov, intercept=intercept)  # type: ignore[arg-type]
+    np.testing.assert_allclose(model.prediction_errors(NEW), other["mean_se"], rtol=1e-8)
+    if vcov == "iid":
+        mean = model.predict(NEW, interval="confidence", level=0.9)
+        np.testing.assert_allclose(mean, other[["mean", "mean_ci_lower", "mean_ci_upper"]], rtol=1e-8)
+        new = model.predict(NEW, interval="prediction", level=0.9)
+        np.testing.assert_allclose(new, other[["mean", "obs_ci_lower", "obs_ci_upper"]], rtol=1e-8)
+
+
+def test_columns_far_from_zero_change_nothing() -> None:
+    shifted = [frame.assign(c=frame["c"].round(3) + 2**30) for frame in (ROWS, NEW)]
+    plain = [frame.assign(c=frame["c"].round(3)) for frame in (ROWS, NEW)]
+    for vcov in ("iid", "CRV1"):
+        far, near = (
+            ps.summarise(rows, ["a", "b", "c", "y"], partition_by="g").fit("y", vcov=vcov).prediction_errors(new)
+            for rows, new in (shifted, plain)
+        )
+        np.testing.assert_allclose(far, near, rtol=1e-7)
+
+
+def test_the_command_writes_them(tmp_path: Path) -> None:
+    model = SUMMARIES.fit("y")
+    model.save(tmp_path / "model.json")
+    NEW.to_csv(tmp_path / "new.csv", index=False)
+    output = tmp_path / "out.csv"
+    asked = ["predict", str(tmp_path / "model.json"), str(tmp_path / "new.csv"), "-o", str(output)]
+    assert run([*asked, "--interval", "prediction", "--level", "0.8"]) == 0
+    written = pd.read_csv(output)
+    assert list(written.columns) == ["prediction", "lower", "upper"]
+    np.testing.assert_allclose(written, model.predict(NEW, interval="prediction", level=0.8), rtol=1e-12)
+
+
+def test_several_targets_and_what_has_no_interval() -> None:
+    both = ps.summarise(ROWS, ["a", "y", "z"]).fit(["y", "z"], ["a"])
+    assert both.predict(NEW, interval="confidence").shape == (40, 2, 3)
+    with pytest.raises(ps.InputError, match="no standard errors"):
+        SUMMARIES.fit("y", alpha=1.0).predict(NEW, interval="confidence")
+    with pytest.raises(ps.InputError, match="wild bootstrap"):
+        SUMMARIES.fit("y", vcov="wild", draws=99).predict(NEW, interval="confidence")
+    with pytest.raises(ps.InputError, match="choose 'confidence' or 'prediction'"):
+        both.predict(NEW, interval="both")  # type: ignore[arg-type]

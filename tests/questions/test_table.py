@@ -1,0 +1,69 @@
+"""Models side by side, in every form with the same numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import partsketch as ps
+from tests.questions.data import clustered_rows
+
+SUMMARIES = ps.summarise(clustered_rows(), ["a", "b", "c", "y", "z"], partition_by="g")
+MODELS = [
+    SUMMARIES.fit("y", ["a"]),
+    SUMMARIES.fit("y", ["a", "b"], vcov="CRV1", intercept="partition"),
+    SUMMARIES.fit("z", ["a", "b"], alpha=2.0),
+]
+
+
+def test_the_terminal_shows_coefficients_errors_and_facts() -> None:
+    text = str(ps.table(MODELS))
+    lines = text.splitlines()
+    assert lines[1].split() == ["(1)", "y", "(2)", "y", "(3)", "z"]
+    row = next(line for line in lines if line.startswith("a "))
+    assert row.split()[1:] == [f"{model.coefficients[0, 0]:.4g}" for model in MODELS]
+    below = lines[lines.index(row) + 1]
+    errors = [f"({MODELS[0].standard_errors[1]:.4g})", f"({MODELS[1].standard_errors[0]:.4g})"]
+    assert below.split() == errors
+    assert next(line for line in lines if line.startswith("errors")).split() == ["errors", "iid", "CRV1", "none"]
+    assert "by partition" in text
+    assert next(line for line in lines if line.startswith("penalty")).split() == ["penalty", "2"]
+
+
+def test_files_have_all_digits(tmp_path: Path) -> None:
+    shown = ps.table(MODELS, ["one", "two", "three"])
+    text = shown.to_csv()
+    assert text is not None
+    rows = {(row[0], row[1]): row[2:] for row in csv.reader(io.StringIO(text))}
+    assert rows["name", "statistic"] == ["one", "two", "three"]
+    assert [float(cell) for cell in rows["b", "coefficient"][1:]] == [
+        float(model.coefficients[1, 0]) for model in MODELS[1:]
+    ]
+    assert rows["b", "standard_error"][0] == rows["b", "standard_error"][2] == ""
+    shown.to_csv(tmp_path / "table.csv")
+    assert (tmp_path / "table.csv").read_text() == text
+    frame = shown.to_frame()
+    assert frame.loc[("a", "coefficient"), "two"] == MODELS[1].coefficients[0, 0]
+
+
+def test_latex_and_html() -> None:
+    rows = clustered_rows().rename(columns={"a": "50%_<a>&"})
+    model = ps.summarise(rows, ["50%_<a>&", "y"]).fit("y")
+    shown = ps.table([model])
+    assert r"50\%\_<a>\&" in shown.to_latex()
+    assert shown.to_latex().count(r"\\") == len(shown.lines()) + 1
+    page = ElementTree.fromstring(shown.to_html())
+    assert [cell.text for cell in page.iter("th")][2] == "50%_<a>&"
+
+
+def test_what_cannot_be_shown() -> None:
+    with pytest.raises(ps.InputError, match="at least one"):
+        ps.table([])
+    with pytest.raises(ps.InputError, match="give one for each of the 3"):
+        ps.table(MODELS, ["one"])
+    with pytest.raises(ps.InputError, match="digits is 0"):
+        ps.table(MODELS, digits=0)
