@@ -65,6 +65,7 @@ from partsketch.theory.orthogonal import (
     least_sketched_excess_loss,
     orthogonal_excess_loss,
     orthogonal_partition_excess_loss,
+    price_of_estimated_noise,
 )
 from partsketch.theory.partition_certificate import certify_partition
 from partsketch.theory.pooled_scatter import PooledScatter, pooled_scatter
@@ -145,6 +146,7 @@ __all__ = [
     "partition_weights",
     "pooled_moments",
     "pooled_scatter",
+    "price_of_estimated_noise",
     "printed_gap_factor",
     "read_sketch",
     "relative_leverage_scores",
