@@ -205,8 +205,8 @@ def test_short_sketches_begin_with_fit_and_go_on_with_batches(sketch: str) -> No
     asked: dict[str, Any] = {"method": "stack", "sketch": sketch, "sketch_size": 5, "random_state": 0}
     with pytest.raises(InputError, match=r"begin with fit and n_partitions=2 or more, .* or give at least 10\.$"):
         SketchedRegression(**asked).partial_fit(X[:50], y[:50])
-    model = SketchedRegression(n_partitions=2, **asked).fit(X[:100], y[:100])
-    for start in range(100, 300, 50):
+    model = SketchedRegression(n_partitions=4, **asked).fit(X[:200], y[:200])
+    for start in range(200, 300, 50):
         model.partial_fit(X[start : start + 50], y[start : start + 50])
     once = SketchedRegression(n_partitions=6, **asked).fit(X, y)
     np.testing.assert_array_equal(model.coef_, once.coef_)

@@ -235,3 +235,18 @@ def test_commands_walk_the_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run(["refine", "answer", "rounds/question-3.psq", "north.parquet", "-o", "someone.psa"]) == 2
     assert "say who answers with --site" in capsys.readouterr().err
     assert not Path("someone.psa").exists()
+
+
+def test_ridge_fits_and_rows_are_refused_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sites = tables(10)
+    sketches = sketched(sites, random_state=1)
+    with pytest.raises(ps.InputError, match=r"^alpha=0.5 asks for a ridge fit, .* \(partsketch combine --alpha\)\.$"):
+        ps.refine(sketches, alpha=0.5)
+    sketches[0].save(tmp_path / "north.psk")
+    folder = tmp_path / "rounds"
+    assert run(["refine", "begin", str(tmp_path / "north.psk"), "--alpha", "2", "-o", str(folder)]) == 2
+    assert "Error: alpha=2 asks for a ridge fit" in capsys.readouterr().err
+    assert not folder.exists()
+    for rows in (sites["north"], sites["north"].to_pandas()):
+        with pytest.raises(ps.InputError, match=r"Cannot combine a .*: pass paths of sketch files, or summaries"):
+            ps.refine(rows)

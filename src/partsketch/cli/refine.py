@@ -34,6 +34,7 @@ def command() -> None:
 @click.option("--target", "-t", "targets", multiple=True, help="Any column of the files; repeat for several.")
 @click.option("--features", "-f", multiple=True, help="Any columns of the files, comma-separated; default: all others.")
 @keyword_option("fit_intercept", default=None)
+@keyword_option("alpha", "Refused unless 0: rounds lead to exact least squares.")
 @click.option("--output", "-o", "folder", type=_PATH, required=True, help="New folder for questions and answers.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def begin(
@@ -41,12 +42,14 @@ def begin(
     targets: tuple[str, ...],
     features: tuple[str, ...],
     fit_intercept: bool | None,
+    alpha: float,
     folder: Path,
     as_json: bool,
 ) -> None:
     """Begin rounds from sketch FILES: writes the first question, which goes to every site."""
-    from partsketch.sites.rounds.rounds import Rounds
+    from partsketch.sites.rounds.rounds import Rounds, check_penalty
 
+    check_penalty(alpha)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"Cannot begin in {folder}: it is there already; name a new folder.")
     rounds = Rounds.begin(list(files), list(targets) or None, column_names(features), fit_intercept)

@@ -210,6 +210,15 @@ class Rounds:
         return rounds
 
 
+def check_penalty(alpha: float) -> None:
+    """Refuse a ridge penalty."""
+    if alpha != 0:
+        raise InputError(
+            f"alpha={alpha:g} asks for a ridge fit, and rounds lead to exact least squares: leave alpha out, or "
+            "combine the sketches with it (partsketch combine --alpha)."
+        )
+
+
 #: What all questions of the same rounds have in common.
 _KEPT = ("columns", "targets", "weighted", "centre", "unit", "sites", "preconditioner")
 
