@@ -94,7 +94,8 @@ def test_draws_of_stacked_fits() -> None:
 def test_weights_do_not_depend_on_coordinates() -> None:
     """Rows of full rank are turned before they are fitted, which must not change what is lost."""
     rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(400, 3)) * [1.0, 50.0, 0.02], rng.normal(size=400)
+    X = rng.normal(size=(400, 3)) * [1.0, 50.0, 0.02]
+    y = rng.normal(size=400) * np.repeat([0.1, 0.1, 5.0, 5.0], 100)
     parts = simulate.partition_factors(X, y, [4])[4]
     pooled = theory.pooled_moments(parts)
     sketches = [rng.normal(size=(5, 9, 100)) @ np.column_stack([X, y])[100 * i : 100 * i + 100] / 3 for i in range(4)]
@@ -105,6 +106,7 @@ def test_weights_do_not_depend_on_coordinates() -> None:
         fit = theory.stacked_fit(moments.sketches, [100] * 4, "gaussian", choice.weights).pooled.solution
         fit = (1 - choice.share) * fit + choice.share * moments.coefficients.mean(axis=0)
         assert drawn.weighted[number] == pytest.approx(theory.excess_loss(parts, fit), rel=1e-8)
+        assert choice.taken == "information"
 
 
 def test_experiments_depend_on_their_settings_alone() -> None:
