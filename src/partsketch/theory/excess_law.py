@@ -151,7 +151,7 @@ def _law(
     squared = share**2 * weights.squared_loss_products / losses - (share * weights.loss_products / losses) ** 2
     shifts = variances[:, None, None] * (first @ grams)
     with_error = shifts.sum(axis=0) + (1 - share) * unlike
-    of_fit = np.einsum("kab,kcb->ac", shifts, first) + np.tensordot(squared * variances, fit.inverses, axes=1)
+    of_fit = (shifts @ np.swapaxes(first, 1, 2)).sum(axis=0) + np.tensordot(squared * variances, fit.inverses, axes=1)
     of_fit = of_fit + (1 - share) ** 2 * unlike
     of_error = np.tensordot(variances, grams, axes=1) + unlike
     crossed = of_fit - with_error
@@ -221,7 +221,7 @@ def _near(
     shown = slopes @ fit.distance
     mean = variances * np.einsum("kab,kba->k", fit.inverses, grams)
     found = np.einsum("ka,kab,kb->k", shown, fit.inverses, shown)
-    found -= np.einsum("kab,kbc,kca->k", fit.inverses, slopes, np.swapaxes(crossed, 1, 2), optimize=True)
+    found -= np.sum((fit.inverses @ slopes) * crossed, axis=(1, 2))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(mean > 0, np.maximum(1 + found / mean, 0.0), 1.0)
 
@@ -238,13 +238,14 @@ def _estimates(
     grams, variances, freedom = scatter.grams, found.values, found.freedom
     error_freedom = moments.sizes - scatter.leverages
     scaled = variances[:, None, None] * turns
-    together = np.einsum("kab,kbc->ac", scaled, grams)
-    own = np.einsum("kab,kbc,kac->k", scaled, grams, turns, optimize=True)
-    unlike = float(np.einsum("ab,bc,ac->", slope, found.unlike, slope))
+    weighted = scaled @ grams
+    together = weighted.sum(axis=0)
+    own = np.sum(weighted * turns, axis=(1, 2))
+    unlike = float(np.sum((slope @ found.unlike) * slope))
     total = float(own.sum()) + unlike
-    products = np.einsum("kab,kbc,kac->k", scaled, grams, scaled, optimize=True) * freedom / (freedom + 2)
-    products -= 2 * np.einsum("kab,kbc,ac->k", scaled, grams, together, optimize=True)
-    products += np.einsum("ab,kbc,ac->k", together, grams, together, optimize=True)
+    # The square of an estimate is larger than that of what it estimates.
+    products = own * variances * freedom / (freedom + 2)
+    products += np.sum((together @ grams - 2 * weighted) * together, axis=(1, 2))
     by_loss, by_rest = _sensitivities(moments, scatter, own / np.maximum(variances, 1e-300) * found.pooled_share)
     minimal_loss = scatter.minimal_loss
     rates, error_rates = np.sqrt(2 / freedom), np.sqrt(2 / error_freedom)
