@@ -1,8 +1,8 @@
 """What an averaged fit may lose, as a distribution: draws of a few scalars from fixed random numbers.
 
 Write g for the gradient of the loss at the averaged fit and ĝ for the same from the sketches; lengths are measured by
-the stacked Gram matrix. Given the sketched features, `g = (I − β) μ + β ĝ + ζ` (see `excess_law`): ĝ is known, ζ is noise
-that is independent of ĝ, and μ is fixed and unknown, and zero when averaging alone costs nothing.
+the stacked Gram matrix. Given the sketched features, `g = (I − β) μ + β ĝ + ζ` (see `excess_law`): ĝ is known, ζ is
+noise that is independent of ĝ, and μ is fixed and unknown, and zero when averaging alone costs nothing.
 
 For alike partitions β is 1: nothing is asked of μ, and g given ĝ is Gaussian. For very unlike ones β is small, and the
 length of μ has the confidence distribution of a non-central chi-square. Draws of both, of the scale of the noise and of

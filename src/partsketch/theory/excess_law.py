@@ -7,10 +7,10 @@ and s_i the gradient of its residuals, which varies by `v_i B_i`, `v_i = ℓ_i/m
 
     g = (I − β) μ + β ĝ + ζ,    β = Cov(g, ĝ) Q⁻¹,    Q = Var ĝ,    ζ independent of ĝ with variance Z.
 
-β is a matrix: where noise differs between partitions ĝ tells most of g in the directions in which a noisy sketch is short
-of features. Estimated variances depend on ζ as far as residuals of the stacked fit hold the s_i. The estimates of v_i from
-the fits alone are independent of it, but have fewer degrees of freedom. Their difference shows E, as far as it is more
-than noise; what it may be is taken at three levels.
+β is a matrix: where noise differs between partitions ĝ tells most of g in the directions in which a noisy sketch is
+short of features. Variances that are estimated from the stacked fit depend on ζ, because its residuals hold the s_i.
+Those from the fits alone do not, but have fewer degrees of freedom. The difference of both shows E, as far as it is
+more than noise; what it may be is taken at three levels.
 """
 
 from __future__ import annotations
@@ -231,9 +231,9 @@ def _estimates(
 ) -> dict[str, float]:
     """Relative variances of the estimated Z and minimal loss, and their covariances with each other and with `‖ζ‖²`.
 
-    ζ is `Σ M_i s_i`, and the residuals of the stacked fit in sketch j hold `s_j − B_j Σ s_i`. Both are Gaussian, so their
-    squares have the covariance `2 F_j`, `F_j = tr[(v_j M_j − K) B_j (v_j M_j − K)ᵀ]`, `K = Σ v_i M_i B_i`: zero if noise
-    is the same everywhere.
+    ζ is `Σ M_i s_i`, and the residuals of the stacked fit in sketch j hold `s_j − B_j Σ s_i`. Both are Gaussian, so
+    their squares have the covariance `2 F_j`, `F_j = tr[(v_j M_j − K) B_j (v_j M_j − K)ᵀ]`, `K = Σ v_i M_i B_i`: zero
+    if noise is the same everywhere.
     """
     grams, variances, freedom = scatter.grams, found.values, found.freedom
     error_freedom = moments.sizes - scatter.leverages
@@ -269,10 +269,8 @@ def _estimates(
     }
 
 
-def _sensitivities(
-    moments: SketchMoments, scatter: PooledScatter, parts: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return what a unit of the squared residuals of each sketch adds to ℓ̂, and to the estimate of Z (`parts` per v_i)."""
+def _sensitivities(moments: SketchMoments, scatter: PooledScatter, parts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return what a unit of the squared residuals of each sketch adds to ℓ̂, and to a sum of `parts` per v_i."""
     rates = moments.sampling / moments.sizes
     if len(rates) > LARGEST_SYSTEM:
         scale = 1 / (1 - rates * scatter.leverages)
