@@ -7,7 +7,7 @@ import pytest
 
 from partsketch import theory
 from partsketch.theory.excess_law import LEVELS, ExcessLaw, FitInSketches, excess_laws
-from partsketch.theory.partition_certificate import _scalars
+from partsketch.theory.partition_certificate import excess_scalars
 
 COLUMNS, SIZE, PARTITIONS, DRAWS = 5, 15, 4, 400
 #: Variances of the sketched residuals of each partition.
@@ -25,7 +25,7 @@ def laws_and_losses(name: str) -> tuple[list[list[ExcessLaw]], np.ndarray]:
         sketches = [np.column_stack(both) for both in zip(features, errors, strict=True)]
         moments = theory.sketch_moments(sketches, [1000] * PARTITIONS)
         weights, scatter = theory.given_weights(moments), theory.pooled_scatter(moments)
-        scalars = _scalars(moments, weights, scatter)
+        scalars = excess_scalars(moments, weights, scatter)
         fit = FitInSketches(scalars.inverses, scalars.distance, 1.0, scalars.own, 0.0)
         found.append(list(excess_laws(moments, weights, scatter, fit)))
         # By the sketched Gram matrix, which the law is about; the true coefficients are zero.

@@ -52,7 +52,7 @@ def certify_partition(
     """
     chosen = weights if isinstance(weights, SketchWeights) else given_weights(moments, weights)
     pooled = pooled_scatter(moments)
-    scalars = _scalars(moments, chosen, pooled, share)
+    scalars = excess_scalars(moments, chosen, pooled, share)
     minimal_loss = pooled.minimal_loss
     excess = scalars.length + float(np.sum(2 * scalars.both - scalars.error + scalars.own))
     excess += _optimism(scalars) if 0 < share < 1 else 0.0
@@ -95,7 +95,7 @@ def mixture_share(moments: SketchMoments) -> float:
         From `sketch_moments`; any rank, any coefficients, any noise.
     """
     scatter = pooled_scatter(moments)
-    scalars = _scalars(moments, given_weights(moments, row_shares(moments)), scatter)
+    scalars = excess_scalars(moments, given_weights(moments, row_shares(moments)), scatter)
     gain = float(np.sum(scalars.error - scalars.both))
     away = _noise_distance(scalars) if _is_noise(scalars) else _distance(scalars)
     return float(np.clip(gain / away, 0.0, 1.0)) if away > 0 else 0.0
@@ -167,9 +167,10 @@ class ExcessScalars:
     inverses: FloatArray
 
 
-def _scalars(
+def excess_scalars(
     moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter, share: float = 1.0
 ) -> ExcessScalars:
+    """Return what the excess loss of an average, or of its mixture with the stacked fit, is made from."""
     pooled = scatter.pooled
     # Noise of a fit per unit of loss and of its inverse Gram matrix: 1/m for a Gaussian sketch.
     rates = moments.noise_factors * moments.inverse_scales
