@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from partsketch import theory
 from partsketch.theory.excess_law import LEVELS, ExcessLaw, FitInSketches, excess_laws
@@ -14,7 +15,7 @@ COLUMNS, SIZE, PARTITIONS, DRAWS = 5, 15, 4, 400
 NOISE = {"alike": np.ones(PARTITIONS), "unlike": np.array([0.25, 1.0, 2.0, 8.0])}
 
 
-def laws_and_losses(name: str) -> tuple[list[list[ExcessLaw]], np.ndarray]:
+def laws_and_losses(name: str) -> tuple[list[list[ExcessLaw]], NDArray[np.float64]]:
     """Draw the noise of the sketches again and again, with the same sketched features and shared coefficients."""
     rng = np.random.default_rng(8)
     features = [rng.standard_normal((SIZE, COLUMNS)) for _ in range(PARTITIONS)]

@@ -277,5 +277,6 @@ def _sensitivities(moments: SketchMoments, scatter: PooledScatter, parts: FloatA
         return scale, scale * parts * rates
     flat = scatter.grams.reshape(len(rates), -1)
     system = np.diag(1 - 2 * rates * scatter.leverages) + flat @ (flat * rates[:, None]).T
-    solved = np.linalg.solve(system.T, np.stack([np.ones(len(rates)), parts * rates], axis=1))
+    columns = np.stack([np.ones(len(rates)), parts * rates], axis=1)
+    solved = np.asarray(np.linalg.solve(system.T, columns), dtype=np.float64)
     return solved[:, 0], solved[:, 1]
