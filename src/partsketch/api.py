@@ -59,7 +59,8 @@ def fit(
         the Arrow C stream interface, a NumPy array, or a SciPy sparse matrix; or a collection of a cluster (a Dask
         array or data frame, a Ray dataset, a Spark data frame), which stays there and brings its engine.
     target
-        Name of the target column, or several.
+        Name of the target column, or several; or a formula such as "fare ~ log(distance) + C(zone) * night", which
+        names its features too.
     features
         Names of the feature columns; None takes all others.
     method, n_partitions, partition_by, remainder, sketch, sketch_size, sparsity, fit_intercept, averaging, weighting, \
@@ -154,8 +155,8 @@ def sketch(
     data, features, engine, weights, encode, missing
         As in `partsketch.fit`.
     target
-        Columns that are meant as targets; None when that is to be decided later. Any column can be the target of
-        `combine`.
+        Columns that are meant as targets, or a formula; None when that is to be decided later. Any column can be the
+        target of `combine`.
     n_partitions, partition_by
         How the rows are cut, as in `partsketch.fit`: one summary for each partition. Both None: one of all rows.
     sketch
@@ -173,7 +174,9 @@ def sketch(
     random_state
         Seed; a site without a name uses the same random numbers as `partsketch.fit`.
     levels
-        Levels of text columns to encode, first the reference level; sites that agree on them can be combined.
+        Levels of text columns to encode, first the reference level; sites that agree on them can be combined. With a
+        formula also knots and other numbers, by the expression they belong to, as
+        `summary.about.encoding.design.found` of another site has them.
 
     Returns
     -------
@@ -194,6 +197,8 @@ def sketch(
     request = DataRequest(data, target, features, **columns)
     with using_engine(engine, data) as runner:
         source = request.open(options.partition_column, options.fit_intercept, runner)
+        if options.private:
+            request.check_private(source)
         made = sketch_source(source, options, runner)
     _warn(made.warnings)
     return made.summaries if options.cuts else made.summaries[0]

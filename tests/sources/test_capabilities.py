@@ -46,6 +46,7 @@ class Able(SourceWrapper):
         "opened_files": DataFiles("", ("a.csv",), ("a.csv",), "CSV"),
         "unreadable": (PartitionLeftOut("b.csv", None, "it is damaged"),),
         "on_cluster": False,
+        "notes": ("a column was left out",),
     }
     lenient = False
 

@@ -124,6 +124,17 @@ def column_names(features: Sequence[str]) -> list[str] | None:
     return [name.strip() for text in features for name in text.split(",") if name.strip()] or None
 
 
+def _target(targets: Sequence[str], formula: str | None) -> Any:
+    """Return what stands for the target: names, or a formula."""
+    if formula is None:
+        return list(targets) or None
+    if targets:
+        raise click.UsageError("Give '--target' or '--formula', not both: the formula names its target.")
+    if "~" not in formula:
+        raise click.UsageError(f"The formula {formula!r} has no '~': write 'target ~ features'.")
+    return formula
+
+
 def data_options(target: str, *, needs_data: bool = True, needs_target: bool = False) -> Decorator:
     """Add DATA and the options that say how its columns are read; the command takes them as one `request`.
 
@@ -136,7 +147,8 @@ def data_options(target: str, *, needs_data: bool = True, needs_target: bool = F
     """
     options = (
         click.argument("data", nargs=-1, required=needs_data),
-        click.option("--target", "-t", "targets", required=needs_target, multiple=True, help=target),
+        click.option("--target", "-t", "targets", multiple=True, help=target),
+        click.option("--formula", help="In place of target and features: 'fare ~ log(distance) + C(zone) * night'."),
         click.option("--features", "-f", multiple=True, help="Feature columns, comma-separated; default: all others."),
         click.option("--weights", help="Column of sample weights."),
         click.option("--encode", is_flag=True, help="One-hot encode text columns."),
@@ -153,11 +165,13 @@ def data_options(target: str, *, needs_data: bool = True, needs_target: bool = F
         @wraps(command)
         def taking(
             *, data: Sequence[str], targets: Sequence[str], features: Sequence[str], weights: str | None,
-            encode: bool, missing: Any, **others: Any,
+            encode: bool, missing: Any, formula: str | None, **others: Any,
         ) -> Any:  # fmt: skip
             from partsketch.fitting.data_request import DataRequest
 
-            columns = (list(targets) or None, column_names(features), weights, encode, missing)
+            if needs_target and not targets and formula is None:
+                raise click.UsageError("Missing option '--target' / '-t', or '--formula'.")
+            columns = (_target(targets, formula), column_names(features), weights, encode, missing)
             return command(request=DataRequest(list(data) or None, *columns), **others)
 
         for option in reversed(options):

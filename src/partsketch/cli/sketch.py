@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     "--levels",
     "levels_path",
     type=click.Path(path_type=Path),
-    help='JSON file of levels to encode that all sites agree on: {"colour": ["blue", "red"]}.',
+    help='JSON file of levels (and knots of a formula) that all sites agree on: {"colour": ["blue", "red"]}.',
 )
 @keyword_option("engine", "Where the sketch is made.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -74,6 +74,8 @@ def command(
     if levels_path is not None:
         request = replace(request, levels=_read_levels(levels_path))
     source = request.open(options.partition_column, options.fit_intercept)
+    if options.private:
+        request.check_private(source)
     with using_engine(engine) as runner:
         made = sketch_source(source, options, runner)
     names = [summary.parts[0].partition for summary in made.summaries] if options.cuts else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypedDict
+from typing import Any, ClassVar, Literal, Protocol, TypedDict, TypeVar
 
 from partsketch.common.errors import InputError
 from partsketch.engines.base import Engine
@@ -16,6 +16,16 @@ from partsketch.sources.base import Source
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.files.readable import open_readable
 from partsketch.sources.opening import are_paths
+
+
+class _HasIntercept(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def fit_intercept(self) -> bool: ...
+
+
+Options = TypeVar("Options", bound=_HasIntercept)
 
 
 class DataKeywords(TypedDict, total=False):
@@ -52,19 +62,30 @@ class DataRequest:
     missing: Literal["error", "drop"] = "error"
     levels: Mapping[str, Sequence[str]] | None = None
 
+    @property
+    def formula(self) -> str | None:
+        """The formula that stands in place of the target, if one does."""
+        target = self.target[0] if isinstance(self.target, list | tuple) and len(self.target) == 1 else self.target
+        return target if isinstance(target, str) and "~" in target else None
+
     def open(self, partition_column: str | None, fit_intercept: bool, engine: Engine | None = None) -> Source:
         """Open the data with these columns and that of the partitions."""
+        formula = self.formula
+        if formula is not None and self.features is not None:
+            raise InputError("Give features or a formula, not both: the formula names its features.")
         return open_source(
             self.data,
-            target=self.target,
+            target=None if formula else self.target,
             features=self.features,
             weights=self.weights,
             partition_column=partition_column,
             encode=self.encode,
             missing=self.missing,
             fit_intercept=fit_intercept,
-            encoding=None if self.levels is None else _encoding(self.levels, fit_intercept),
+            encoding=None if self.levels is None or formula else _encoding(self.levels, fit_intercept),
             engine=engine,
+            formula=formula,
+            levels=self.levels if formula else None,
         )
 
     def open_for(self, options: FitOptions, engine: Engine | None = None) -> Source:
@@ -73,6 +94,17 @@ class DataRequest:
         if options.on_partition_error == "drop" and options.partition_by == "file" and are_paths(self.data):
             return open_readable(self.data, lambda data: replace(self, data=data).open(*columns))
         return self.open(*columns)
+
+    def check_private(self, source: Source) -> None:
+        """Refuse a private summary with numbers that were found of its rows: ends of splines are values of rows."""
+        design = source.encoding.design
+        given = {} if self.levels is None else self.levels
+        told = [] if design is None else [text for factor in design.factors for text, _ in factor.state if text not in given]
+        if told:
+            raise InputError(
+                f"A private sketch would tell what was found of the rows for {told[0]!r}: agree on these numbers with all "
+                "sites, and give them as levels (--levels)."
+            )
 
     def noted_in(self, model: Model) -> Model:
         """Return the model with the data and columns that were asked for in its record.
@@ -83,13 +115,31 @@ class DataRequest:
         target = () if self.target is None else self.target
         asked = {
             "paths": [os.fspath(entry) for entry in entries] if are_paths(self.data) else None,
-            "targets": [target] if isinstance(target, str) else [str(name) for name in target],
+            "targets": list(model.target_names) if self.formula else as_texts(target),
             "features": None if self.features is None else [str(name) for name in self.features],
+            "formula": None if model.encoding.design is None else model.encoding.design.formula,
             "weights": self.weights,
             "encode": bool(self.encode),
             "missing": self.missing,
         }
         return replace(model, record=replace(model.record, asked=asked))
+
+
+def as_texts(names: str | Sequence[str]) -> list[str]:
+    """Return a name, or several, as a list."""
+    return [names] if isinstance(names, str) else [str(name) for name in names]
+
+
+def as_formula_says(options: Options, source: Source) -> Options:
+    """Return options with the intercept that a formula asks for, if the source has one."""
+    design = source.encoding.design
+    if design is None or design.intercept == options.fit_intercept:
+        return options
+    if design.intercept:
+        raise InputError(
+            "The formula says whether there is an intercept: write '- 1' in it, not fit_intercept=False (--no-intercept)."
+        )
+    return replace(options, fit_intercept=False)
 
 
 def _encoding(levels: Mapping[str, Sequence[str]], fit_intercept: bool) -> Encoding:

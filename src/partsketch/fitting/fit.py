@@ -57,6 +57,9 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
     source, partitioning, left_out = _partition(source, options, len(features))
     _check_count(partitioning.count, len(unreadable), options)
     reasons = {"method": f"method={options.method!r} was asked for: {method.description}"}
+    if source.encoding.design is not None:
+        design = source.encoding.design
+        reasons["formula"] = f"columns were made by {design.formula!r}"
     specification = SketchSpecification("triangular")
     warnings: list[str] = []
     if method.sketched:
@@ -170,7 +173,7 @@ def finish_fit(
         rows_dropped=gathered.rows_dropped,
         rows_left_out=rows_left_out,
         reasons=reasons,
-        warnings=(*warnings, *constant_target_warnings(gathered.target_range, source.target_names)),
+        warnings=(*warnings, *source.notes, *constant_target_warnings(gathered.target_range, source.target_names)),
         data=source.description,
         encoding=source.encoding,
         partitions_left_out=(*unreadable, *gathered.left_out),

@@ -253,7 +253,7 @@ class Model:
                 "to the products with the coefficients, or fit with intercept='common'."
             )
         raw = self.encoding.source_columns(self.feature_names)
-        source = open_source(data, features=raw, missing=missing, encoding=self.encoding)
+        source = open_source(data, features=raw or None, missing=missing, encoding=self.encoding)
         if source.feature_names != self.feature_names:
             raise InputError(f"The data give the features {source.feature_names}, the model has {self.feature_names}.")
         return source

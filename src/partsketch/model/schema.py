@@ -140,6 +140,7 @@ _ORIGIN: dict[str, Any] = {
     "paths": tuple[str, ...] | None,
     "targets": tuple[str, ...],
     "features": tuple[str, ...] | None,
+    "formula": str | None,
     "weights": str | None,
     "encode": bool,
     "missing": str,

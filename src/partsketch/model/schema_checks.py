@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.errors import InputError
 from partsketch.common.plain_data import (
     FieldError,
 )
@@ -57,6 +58,13 @@ def check_names(features: Sequence[str], targets: Sequence[str], encoding: Encod
     _distinct(targets, "target_names")
     if not targets:
         raise FieldError("'target_names' is empty")
+    if encoding.design is not None:
+        try:
+            encoding.design.check()
+        except InputError as error:
+            raise FieldError(f"'encoding.design' cannot be: {error}") from error
+        if encoding.design.feature_names != tuple(features):
+            raise FieldError("'encoding.design' makes other features than 'feature_names'")
     _distinct(encoding.columns, "encoding.levels")
     for i, (column, levels) in enumerate(encoding.levels):
         _distinct(levels, f"encoding.levels[{i}]")

@@ -10,7 +10,7 @@ from partsketch.common.counts import refuse_too_many
 from partsketch.common.errors import InputError
 from partsketch.common.signatures import divided, passes_on
 from partsketch.engines.base import engine_class
-from partsketch.fitting.data_request import DataKeywords, DataRequest
+from partsketch.fitting.data_request import DataKeywords, DataRequest, as_formula_says
 from partsketch.fitting.extremes import within_doubles
 from partsketch.fitting.keywords import FitKeywords
 from partsketch.fitting.limits import Limits
@@ -168,6 +168,7 @@ def _looked_at(request: DataRequest, options: PlanOptions) -> tuple[Survey, int 
     )
     as_fit = FitOptions.made_of(keywords)
     source = request.open_for(as_fit)
+    as_fit = as_formula_says(as_fit, source)
     with within_doubles(source):
         survey = look(source, as_fit, seed_of_fit=False)
     if options.partition_by == "file" and source.files:

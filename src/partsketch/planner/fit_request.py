@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from partsketch.engines.base import Engine
+from partsketch.fitting.data_request import as_formula_says
 from partsketch.fitting.extremes import within_doubles
 from partsketch.fitting.fit import Fit, fit_source
 from partsketch.fitting.keywords import AUTO
@@ -12,6 +13,7 @@ from partsketch.sources.base import Source
 
 def fit_as_asked(source: Source, options: FitOptions, engine: Engine) -> Fit:
     """Fit a model to the rows of a source; with method="auto" the plan says which."""
+    options = as_formula_says(options, source)
     with within_doubles(source):
         if options.method != AUTO:
             return fit_source(source, options, engine)

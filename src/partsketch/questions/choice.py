@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from partsketch.common.errors import InputError
-from partsketch.sources.encoding import Encoding
+from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
+from partsketch.sources.formula.design import Design
 from partsketch.summaries.provenance import About
 from partsketch.summaries.tasks import INTERCEPT
 
@@ -84,19 +85,21 @@ def expanded(features: Sequence[str], encoding: Encoding) -> list[str]:
     """Replace encoded columns by their indicators."""
     names: list[str] = []
     for name in features:
-        names += encoding.indicator_names(name) if name in encoding.columns else [name]
+        names += encoding.expanded(name)
     return names
 
 
 _NAME = re.compile(r"`([^`]+)`|([^\s`~+]+(?:\s+[^\s`~+]+)*)")
 
 
-def read_formula(text: str) -> Formula:
+def read_formula(text: str, encoding: Encoding = NOTHING_ENCODED) -> Formula:
     """Read "y ~ a + b": names of columns joined by +; `+ 0` leaves the intercept out, `.` stands for all others.
 
     Names with signs in them stand in backticks. Summaries hold sums of products of their columns: what is not a column
-    of theirs cannot be made of them any more.
+    of theirs cannot be made of them any more. Where they were made by a formula, its terms are columns of theirs.
     """
+    if encoding.design is not None:
+        return _terms_of(text, encoding.design)
     left, tilde, right = text.partition("~")
     if not tilde or "~" in right:
         raise InputError(f"The formula {text!r} is not of the form 'target ~ feature + feature'.")
@@ -115,6 +118,22 @@ def read_formula(text: str) -> Formula:
     if every and features:
         raise InputError(f"The formula {text!r} has '.' beside names: '.' stands for all other columns.")
     return Formula(target, None if every else tuple(features), intercept)
+
+
+def _terms_of(text: str, design: Design) -> Formula:
+    from partsketch.sources.formula.reading import term_texts
+
+    targets, terms, intercept = term_texts(text)
+    if len(targets) != 1:
+        raise InputError(f"The formula {text!r} must have one target, before '~'.")
+    known = {*design.feature_names, *design.target_names, *(term.text for term in design.terms)}
+    for name in (*targets, *terms):
+        if name not in known:
+            raise InputError(
+                f"The formula {text!r} asks for {name!r}: the files know the terms of {design.formula!r} only; add it to "
+                "that formula and summarise again."
+            )
+    return Formula(targets[0], tuple(terms), intercept)
 
 
 def _one_name(term: str, text: str) -> str:

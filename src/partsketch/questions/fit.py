@@ -21,7 +21,6 @@ from partsketch.questions.choice import Names, choose_columns, read_formula
 from partsketch.questions.clusters import clustered
 from partsketch.questions.panel import Panel
 from partsketch.questions.wild import Bootstrap
-from partsketch.sources.encoding import Encoding
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
 
@@ -79,7 +78,7 @@ def ask(
     if isinstance(target, str) and "~" in target and target not in summaries.columns:
         if features is not None:
             raise InputError("Give features or a formula, not both: the formula names its features.")
-        formula = read_formula(target)
+        formula = read_formula(target, summaries.about.encoding)
         target, features = formula.target, formula.features
         if formula.intercept is False:
             intercept = False
@@ -179,8 +178,7 @@ def model_of(
 def _circumstances(
     summaries: Summaries, question: Question, options: dict[str, Any], warnings: Sequence[str]
 ) -> Circumstances:
-    regression, used = question.regression, summaries.about.encoding
-    kept = tuple(pair for pair in used.levels if set(used.indicator_names(pair[0])) & set(regression.features))
+    regression = question.regression
     count = len(summaries)
     rows = int(question.panel.row_counts.sum())
     return Circumstances(
@@ -201,5 +199,5 @@ def _circumstances(
         reasons={"rows": "the model was made from exact summaries alone; no rows were read"},
         warnings=tuple(warnings),
         data=f"summaries of {count} partition{'' if count == 1 else 's'}, {rows:,} rows",
-        encoding=Encoding(kept, used.drop_first),
+        encoding=summaries.about.encoding.narrowed(regression.features, regression.targets),
     )

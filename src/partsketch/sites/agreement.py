@@ -9,6 +9,7 @@ import numpy as np
 from partsketch.common.errors import InputError
 from partsketch.sites.twins import find_twins
 from partsketch.sketches.base import get_sketch
+from partsketch.sources.encoding import Encoding
 from partsketch.sources.roles import listed
 from partsketch.summaries.provenance import find_overlap
 from partsketch.summaries.summary import Summary
@@ -33,6 +34,8 @@ def check_agreement(named: Sequence[Named]) -> None:
         if other.columns != first.columns:
             raise InputError(f"{pair} {_column_difference(name, first, other_name, other)}")
         if other.about.encoding != first.about.encoding:
+            if first.about.encoding.design is not None or other.about.encoding.design is not None:
+                raise InputError(f"{pair} {_design_difference(first.about.encoding, other.about.encoding)}")
             raise InputError(f"{pair} encode text columns differently: give all sites the same levels (--levels).")
         rows = first.matrix.shape[0], other.matrix.shape[0]
         if get_sketch(first.kind).is_random and rows[0] != rows[1]:
@@ -93,6 +96,20 @@ def _column_difference(name: str, first: Summary, other_name: str, other: Summar
         return "have the same columns in different orders: give all sites the same features in the same order."
     parts = [f"{listed(only[:5])} in {where} only" for only, where in ((mine, name), (theirs, other_name)) if only]
     return f"have different columns ({'; '.join(parts)}): give all sites the same features and targets."
+
+
+def _design_difference(first: Encoding, other: Encoding) -> str:
+    """Say what differs between the designs of two formulas."""
+    mine, theirs = first.design, other.design
+    if mine is None or theirs is None or mine.formula != theirs.formula:
+        return "were made by different formulas: give all sites the same one (--formula)."
+    found, others = mine.found, theirs.found
+    differing = [name for name in found if found[name] != others.get(name)]
+    what = f"what was found for {listed(differing[:3])}" if differing else "the types of their columns"
+    return (
+        f"differ in {what}: every site has found its own; give all sites the same levels and numbers (--levels), such as "
+        "those of one site."
+    )
 
 
 def _check_rows(named: Sequence[Named]) -> None:

@@ -28,7 +28,6 @@ from partsketch.model.regression import Regression, restored
 from partsketch.questions.choice import choose_columns
 from partsketch.sites.agreement import Named, check_agreement
 from partsketch.sketches.base import get_sketch
-from partsketch.sources.encoding import Encoding
 from partsketch.summaries.collection_file import load
 from partsketch.summaries.summary import Summary, common_centre, joined_rows
 from partsketch.summaries.tasks import INTERCEPT
@@ -196,11 +195,7 @@ def _circumstances(
 ) -> Circumstances:
     summaries = [summary for _, summary in named]
     first, count = summaries[0], len(named)
-    used = first.about.encoding
-    encoding = Encoding(
-        tuple(pair for pair in used.levels if set(used.indicator_names(pair[0])) & set(regression.features)),
-        used.drop_first,
-    )
+    encoding = first.about.encoding.narrowed(regression.features, regression.targets)
     warnings = _constant_targets(summaries, regression)
     rounded = [name for name, summary in named if summary.about.rounded_to > 1]
     if rounded:

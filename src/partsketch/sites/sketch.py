@@ -14,6 +14,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.engines.base import Engine
 from partsketch.engines.gather import Gathered, gather, guided
+from partsketch.fitting.data_request import as_formula_says
 from partsketch.fitting.memory import Sizes, check_memory, gathering_bytes
 from partsketch.fitting.sketch_size import choose_sketch_size, counted_if_needed
 from partsketch.sites.options import SketchOptions
@@ -42,6 +43,7 @@ class Sketched:
 
 def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Sketched:
     """Summarise every partition of a source."""
+    options = as_formula_says(options, source)
     names = source.feature_names + source.target_names
     if options.fit_intercept and INTERCEPT in names:
         raise InputError(f"A column is called {INTERCEPT!r}, which names the intercept: rename it.")
@@ -70,7 +72,7 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
     cut = secrets.token_hex(16) if options.private else _cut_name(options, seed, partitioning, names)
     about = About(
         targets=source.target_names,
-        encoding=source.encoding if source.encoding.levels else NOTHING_ENCODED,
+        encoding=source.encoding if source.encoding.levels or source.encoding.design else NOTHING_ENCODED,
         weighted=source.has_weights,
         private=options.private,
         rounded_to=options.round_rows,

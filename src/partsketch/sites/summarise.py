@@ -14,7 +14,6 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each, triangular_factor
 from partsketch.engines.base import using_engine
 from partsketch.fitting.data_request import DataRequest
-from partsketch.questions.choice import read_formula
 from partsketch.questions.summaries import Summaries
 from partsketch.sites.agreement import Named, check_agreement
 from partsketch.sites.combine import read_summaries
@@ -36,8 +35,7 @@ def columns_of(columns: Sequence[str] | None, formula: str | None) -> tuple[str 
         return None, columns
     if columns is not None:
         raise InputError("Give columns or a formula, not both: the formula names its columns.")
-    read = read_formula(formula)
-    return read.target, read.features
+    return formula, None
 
 
 def read_all(files: Any) -> Summaries:

@@ -109,6 +109,8 @@ class Capabilities(Protocol):
         Files that were asked for and are not among the rows, because they could not be opened.
     on_cluster
         Whether the rows lie on a cluster, as those of a `RemoteSource` do.
+    notes
+        Sentences on how the columns were made that a reader of the model should know.
     """
 
     @property
@@ -138,6 +140,10 @@ class Capabilities(Protocol):
     @property
     def on_cluster(self) -> bool:
         return False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
 
     def leaving_finiteness(self) -> Source:
         """Return this source without its check for NaN and infinity, for a reader that checks what it makes of them."""

@@ -22,6 +22,11 @@ class Indicators:
     first: int
     count: int
 
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.count
+
     def copy_into(self, out: FloatArray, begin: int, end: int) -> None:
         """Write rows begin to end of all indicators, one row of `out` each."""
         out[...] = 0.0
@@ -29,13 +34,67 @@ class Indicators:
         (rows,) = np.nonzero(indicator >= 0)
         out[indicator[rows], rows] = 1.0
 
+    def take(self, positions: IntArray) -> Indicators:
+        """Return the rows at these positions."""
+        return Indicators(self.codes[positions], self.first, self.count)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Columns of which each row has few that are not zero: a product of categories with other columns.
+
+    Attributes
+    ----------
+    places
+        Where the columns of each row begin; -1 for rows that have none.
+    count
+        Number of columns.
+    values
+        What stands at which distance from there; None stands for ones.
+    chosen
+        Where each column goes, -1 for those that are not wanted; None for all in order.
+    """
+
+    places: IntArray
+    count: int
+    values: tuple[tuple[int, NDArray[np.generic] | None], ...]
+    chosen: IntArray | None = None
+
+    @property
+    def width(self) -> int:
+        """Number of columns that are wanted."""
+        return self.count if self.chosen is None else int((self.chosen >= 0).sum())
+
+    def copy_into(self, out: FloatArray, begin: int, end: int) -> None:
+        """Write rows begin to end of all columns, one row of `out` each."""
+        out[...] = 0.0
+        places = self.places[begin:end]
+        (rows,) = np.nonzero(places >= 0)
+        here = places[rows]
+        for offset, values in self.values:
+            columns, targets = here + offset, rows
+            if self.chosen is not None:
+                columns = self.chosen[columns]
+                wanted = columns >= 0
+                columns, targets = columns[wanted], rows[wanted]
+            at = 1.0 if values is None else values if values.ndim == 0 else values[begin:end][targets]
+            out[columns, targets] = at
+
+    def take(self, positions: IntArray) -> Placed:
+        """Return the rows at these positions."""
+        taken = tuple(
+            (offset, values if values is None or values.ndim == 0 else values[positions])
+            for offset, values in self.values
+        )
+        return Placed(self.places[positions], self.count, taken, self.chosen)
+
 
 @dataclass(frozen=True)
 class ColumnBlock:
     """Rows held as one-dimensional arrays of any numeric type, one per column: features, then targets."""
 
     row_numbers: IntArray
-    columns: tuple[NDArray[np.generic] | Indicators, ...]
+    columns: tuple[NDArray[np.generic] | Indicators | Placed, ...]
     weights: FloatArray | None = None
     labels: IntArray | None = None
     dropped: int = 0
@@ -49,7 +108,7 @@ class ColumnBlock:
         """Where the columns lie in memory, if all of them are contiguous doubles."""
         addresses = np.empty(len(self.columns), dtype=np.int64)
         for index, column in enumerate(self.columns):
-            if isinstance(column, Indicators) or column.dtype != _DOUBLE or column.strides != (8,):
+            if isinstance(column, Indicators | Placed) or column.dtype != _DOUBLE or column.strides != (8,):
                 return None
             addresses[index] = column.__array_interface__["data"][0]
         return None if (addresses % 8).any() else addresses
@@ -61,9 +120,9 @@ class ColumnBlock:
             return
         position = 0
         for column in self.columns:
-            if isinstance(column, Indicators):
-                column.copy_into(out[position : position + column.count], begin, end)
-                position += column.count
+            if isinstance(column, Indicators | Placed):
+                column.copy_into(out[position : position + column.width], begin, end)
+                position += column.width
             else:
                 out[position] = column[begin:end]
                 position += 1
@@ -73,9 +132,7 @@ class ColumnBlock:
         return ColumnBlock(
             row_numbers=self.row_numbers[positions],
             columns=tuple(
-                Indicators(column.codes[positions], column.first, column.count)
-                if isinstance(column, Indicators)
-                else column[positions]
+                column.take(positions) if isinstance(column, Indicators | Placed) else column[positions]
                 for column in self.columns
             ),
             weights=None if self.weights is None else self.weights[positions],

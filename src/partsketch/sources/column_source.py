@@ -24,6 +24,7 @@ from partsketch.sources.faults import (
     weight_faults,
 )
 from partsketch.sources.files.paths import DataFiles
+from partsketch.sources.formula.assembly import Assembler, BlockColumn
 from partsketch.sources.levels import PartitionColumn
 from partsketch.sources.roles import Selection
 from partsketch.sources.row_numbers import consecutive
@@ -51,6 +52,8 @@ class ColumnSource(Capabilities):
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features, encoded columns replaced by their indicators."""
+        if self.encoding.design is not None:
+            return self.encoding.design.feature_names
         encoded = set(self.encoding.columns)
         return tuple(
             feature
@@ -61,6 +64,8 @@ class ColumnSource(Capabilities):
     @property
     def target_names(self) -> tuple[str, ...]:
         """Names of the targets."""
+        if self.encoding.design is not None:
+            return self.encoding.design.target_names
         return self.selection.targets
 
     @property
@@ -107,6 +112,12 @@ class ColumnSource(Capabilities):
     def opened_files(self) -> DataFiles | None:
         """The files that are read."""
         return self.rows.opened_files
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was found only nearly, and which columns were left out."""
+        found = () if self.encoding.design is None else self.encoding.design.notes
+        return found + self.selection.notes
 
     def counted(self) -> ColumnSource:
         """Return this source with its rows counted."""
@@ -156,14 +167,18 @@ class _Assembler:
         }
         self.leaves_finiteness = source.leaves_finiteness
         self.regressors = (*source.selection.features, *source.selection.targets)
+        design = source.encoding.design
+        self.design = None if design is None else Assembler(design, source.leaves_finiteness)
 
     def block(self, raw: RawBlock, dropped: int) -> ColumnBlock:
         values = dict(zip(self.names, raw.columns, strict=True))
         faults: list[Fault] = []
-        columns: list[NDArray[np.generic] | Indicators] = []
+        columns: list[BlockColumn] = []
         # The sums that look for values that are not finite overflow or meet infinities on purpose.
-        with np.errstate(over="ignore", invalid="ignore"):
-            for name in self.regressors:
+        with np.errstate(all="ignore"):
+            if self.design is not None:
+                columns = self.design.columns(values, raw.length, faults)
+            for name in self.regressors if self.design is None else ():
                 if name in self.codes_of:
                     codes = self._codes(name, values[name], faults)
                     columns.append(Indicators(codes, self.drop_first, len(self.codes_of[name]) - self.drop_first))

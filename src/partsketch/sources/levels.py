@@ -97,10 +97,10 @@ class Found:
         """Take in what occurs in other rows, unless it becomes too much."""
         for name, levels in other.levels.items():
             self.levels[name] |= levels
-            _check_number(name, len(self.levels[name]), MOST_LEVELS, "to encode: choose features without it")
+            check_number(name, len(self.levels[name]), MOST_LEVELS, "to encode: choose features without it")
         if partition is not None:
             self.keys |= other.keys
-            _check_number(partition, len(self.keys), MOST_PARTITIONS, "for a partition column")
+            check_number(partition, len(self.keys), MOST_PARTITIONS, "for a partition column")
 
 
 def find_values(
@@ -129,7 +129,8 @@ def find_values(
     return found
 
 
-def _check_number(name: str, number: int, most: int, purpose: str) -> None:
+def check_number(name: str, number: int, most: int, purpose: str) -> None:
+    """Refuse a column with too many distinct values."""
     if number > most:
         raise InputError(f"Column '{name}' has more than {most} distinct values, too many {purpose}.")
 

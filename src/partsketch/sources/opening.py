@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from partsketch.sources.faults import Missing
 from partsketch.sources.files.paths import DataFiles, find_files
 from partsketch.sources.memory.sparse import is_sparse_array
 from partsketch.sources.opener import Opener, openers
-from partsketch.sources.roles import columns_to_encode, select
+from partsketch.sources.roles import columns_to_encode, select, without_dates
 from partsketch.sources.scan import scan
 from partsketch.sources.storage import Rows
 
@@ -39,6 +39,8 @@ def open_source(
     fit_intercept: bool = True,
     encoding: Encoding | None = None,
     engine: CollectionOpener | None = None,
+    formula: str | None = None,
+    levels: Mapping[str, Sequence[Any]] | None = None,
 ) -> Source:
     """Open data as a source of numbered rows.
 
@@ -71,6 +73,10 @@ def open_source(
         The encoding of an earlier source, to be repeated as it is; levels it does not know are refused.
     engine
         The engine that reaches the data when they are a collection of its cluster.
+    formula
+        In place of target and features: "fare ~ log(distance) + C(zone)". It may need a pass over the data.
+    levels
+        With a formula: levels, knots and other state that are known, by the expression they belong to.
 
     Returns
     -------
@@ -91,9 +97,17 @@ def open_source(
     if is_sparse:
         from partsketch.sources.memory.sparse_columns import sparse_column_source
 
+        if formula is not None:
+            raise InputError("A formula needs columns with names, and a sparse matrix has none: name the target alone.")
         return sparse_column_source(data, *roles, missing=missing)
     rows = open_rows(data) if cluster_of(data) is None else open_chunked(data, engine)
+    if formula is not None and formula in [column.name for column in rows.columns]:
+        formula, roles[0] = None, formula
+    if formula is not None or (encoding is not None and encoding.design is not None):
+        return _open_formula(rows, formula, encoding, target, roles[2:], missing, levels)
     selection = select([column.name for column in rows.columns], *roles)
+    if encode and features is None:
+        selection = without_dates(rows.columns, selection)
     if rows.row_count == 0:
         raise InputError(f"The data ({rows.description}) has no rows.")
     encoded = columns_to_encode(rows, selection, encode and encoding is None, encoding.columns if encoding else ())
@@ -105,6 +119,28 @@ def open_source(
     make = ChunkedColumns if isinstance(rows, ChunkedRows) else ColumnSource
     source = make(chosen, selection, found, partition, missing)
     _check_feature_names(source.feature_names, source.target_names)
+    return source
+
+
+def _open_formula(
+    rows: Rows,
+    formula: str | None,
+    encoding: Encoding | None,
+    target: Any,
+    roles: Sequence[str | None],
+    missing: Missing,
+    levels: Mapping[str, Sequence[Any]] | None,
+) -> Source:
+    """Return the source of a formula, or of the design of an earlier one."""
+    from partsketch.sources.formula.opening import open_design, open_formula
+
+    weights, partition_column = roles
+    if formula is not None:
+        source = open_formula(rows, formula, weights, partition_column, missing, levels)
+    else:
+        assert encoding is not None and encoding.design is not None
+        source = open_design(rows, encoding.design, weights, partition_column, missing, target is not None)
+    _check_feature_names(source.feature_names or ("",), source.target_names)
     return source
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from partsketch.common.errors import InputError
-from partsketch.sources.storage import Column, Rows
+from partsketch.sources.storage import DATES, Column, Rows
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Names of the columns of the data that are used, by role."""
+    """Names of the columns of the data that are used, by role; notes say which were left out and why."""
 
     features: tuple[str, ...]
     targets: tuple[str, ...]
     weights: str | None
     partition: str | None
+    notes: tuple[str, ...] = ()
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -50,10 +51,10 @@ def select(
     targets = () if target is None else (target,) if isinstance(target, str) else tuple(target)
     if isinstance(features, str):
         features = (features,)
-    _check_names(names, targets, "target")
+    check_names(names, targets, "target")
     for role, name in (("weights", weights), ("partition", partition_column)):
         if name is not None:
-            _check_names(names, (name,), role)
+            check_names(names, (name,), role)
     if weights in targets:
         raise InputError(f"Column '{weights}' cannot be a target and the weights at once.")
     if features is None:
@@ -61,7 +62,7 @@ def select(
         features = tuple(name for name in names if name not in reserved)
         if not features:
             raise InputError("No column is left for the features: the data has only the target, weights and partition.")
-    _check_names(names, features, "feature")
+    check_names(names, features, "feature")
     if not features:
         raise InputError("The list of features is empty: name at least one column.")
     for name in features:
@@ -72,7 +73,8 @@ def select(
     return Selection(tuple(features), targets, weights, partition_column)
 
 
-def _check_names(names: Sequence[str], wanted: Sequence[str], role: str) -> None:
+def check_names(names: Sequence[str], wanted: Sequence[str], role: str = "") -> None:
+    """Refuse names that the data do not have, or that are given twice."""
     known = set(names)
     for name in wanted:
         if name not in known:
@@ -80,7 +82,7 @@ def _check_names(names: Sequence[str], wanted: Sequence[str], role: str) -> None
             choice = f"did you mean {listed(close, 'or')}?" if close else f"the columns are {listed(names[:20])}."
             more = f" (and {len(names) - 20} more)" if not close and len(names) > 20 else ""
             raise InputError(
-                f"There is no {role} column '{name}' in the data: {choice.rstrip('.')}{more}{_end(choice)}"
+                f"There is no {role + ' ' if role else ''}column '{name}' in the data: {choice.rstrip('.')}{more}{_end(choice)}"
             )
     for name, count in Counter(wanted).items():
         if count > 1:
@@ -89,6 +91,21 @@ def _check_names(names: Sequence[str], wanted: Sequence[str], role: str) -> None
 
 def _end(sentence: str) -> str:
     return "" if sentence.endswith("?") else "."
+
+
+def without_dates(columns: Sequence[Column], selection: Selection) -> Selection:
+    """Return the roles without the dates among features that nobody named, which no encoding makes numbers of."""
+    left_out = [column for column in columns if column.type_name in DATES and column.name in selection.features]
+    names = {column.name for column in left_out}
+    notes = tuple(
+        f"Column '{column.name}' holds {column.type_name}s and was left out: take what matters of it with a formula, such "
+        f"as hour({column.name}) or days({column.name})."
+        for column in left_out
+    )
+    features = tuple(name for name in selection.features if name not in names)
+    if not features:
+        raise InputError("No column is left for the features: the others hold dates; use a formula (--formula).")
+    return replace(selection, features=features, notes=notes)
 
 
 def columns_to_encode(rows: Rows, selection: Selection, encode: bool, known: Collection[str]) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ from partsketch.sources.base import FilePart
 from partsketch.sources.files.paths import DataFiles
 
 Kind = Literal["number", "text", "other"]
+#: What types of dates are called.
+DATES = ("date", "timestamp")
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,11 @@ class SourceWrapper(Capabilities):
         """Whether the rows lie on a cluster: then they cannot be wrapped here."""
         return False
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on how the columns were made."""
+        return self.source.notes
+
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[Block]:
         """Yield the blocks of the other source."""
         return self.source.read(start, stop, block_rows)

@@ -7,11 +7,12 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from partsketch.sketches.base import Sketch, get_sketch
 from partsketch.sources.encoding import Encoding
-from partsketch.summaries.file_rules import HeaderError, check_rules
+from partsketch.summaries.file_rules import HeaderError, check_rules, design_of
 from partsketch.summaries.provenance import About, Part
 from partsketch.summaries.summary import Summary
 
@@ -48,6 +49,7 @@ def header_of(summary: Summary) -> dict[str, Any]:
     return {
         **({"centre": [float(value) for value in summary.centre]} if centred else {}),
         "columns": list(summary.columns),
+        **({} if about.encoding.design is None else {"design": asdict(about.encoding.design)}),
         "drop_first": about.encoding.drop_first,
         "kind": summary.kind,
         "levels": [[column, list(levels)] for column, levels in about.encoding.levels],
@@ -102,7 +104,8 @@ def parse(text: bytes) -> dict[str, Any]:
 
 def check(values: dict[str, Any]) -> Sketch:
     """Refuse a header that breaks a rule of the format; return the kind of sketch."""
-    _take(values, {**_HEADER, "centre": _is_numbers} if "centre" in values else _HEADER, "header")
+    optional = {name: rule for name, rule in _OPTIONAL.items() if name in values}
+    _take(values, {**_HEADER, **optional}, "header")
     for name, most in (("columns", MOST_COLUMNS), ("parts", MOST_PARTS)):
         if not 1 <= len(values[name]) <= most:
             raise HeaderError(f"it has {len(values[name])} {name}: 1 to {most} are allowed")
@@ -131,7 +134,7 @@ def contents(values: dict[str, Any]) -> tuple[tuple[Part, ...], About]:
     levels = tuple((column, tuple(names)) for column, names in values["levels"])
     about = About(
         targets=tuple(values["targets"]),
-        encoding=Encoding(levels, values["drop_first"]),
+        encoding=Encoding(levels, values["drop_first"], design_of(values)),
         **{key: values[key] for key in ("weighted", "private", "rounded_to", "rows_dropped")},
     )
     return parts, about
@@ -210,6 +213,9 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
     "private": _is_flag,
     "parts": lambda value: isinstance(value, list),
 }
+
+#: Keys that only some headers have.
+_OPTIONAL: dict[str, Callable[[Any], bool]] = {"centre": _is_numbers, "design": lambda value: isinstance(value, dict)}
 
 _PART: dict[str, Callable[[Any], bool]] = {
     "site": _is_name,

@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.errors import InputError
+from partsketch.common.plain_data import FieldError, read_as
 from partsketch.sketches.base import Sketch
 from partsketch.sources.encoding import Encoding
+from partsketch.sources.formula.design import Design
 from partsketch.summaries.provenance import Part, find_overlap
 from partsketch.summaries.tasks import INTERCEPT
 
@@ -41,6 +44,18 @@ def check_rules(values: Header, sketch: Sketch, parts: tuple[Part, ...]) -> None
         raise HeaderError("two of its parts hold the same rows")
 
 
+def design_of(values: Header) -> Design | None:
+    """Return the design of a formula that a header tells of, checked; None where it tells of none."""
+    if "design" not in values:
+        return None
+    try:
+        design: Design = read_as(Design, values["design"], "design", {})
+        design.check()
+    except (FieldError, InputError) as error:
+        raise HeaderError(f"'design' in its header cannot be: {error}") from error
+    return design
+
+
 def _columns(values: Header, sketch: Sketch) -> None:
     columns = values["columns"]
     if len(set(columns)) != len(columns):
@@ -54,6 +69,12 @@ def _columns(values: Header, sketch: Sketch) -> None:
 
 def _levels(values: Header, sketch: Sketch) -> None:
     encoding = Encoding(tuple((column, tuple(names)) for column, names in values["levels"]), values["drop_first"])
+    design = design_of(values)
+    if design is not None:
+        made = {*design.feature_names, *design.target_names}
+        if encoding.levels or not made <= set(values["columns"]) or values["drop_first"] != design.intercept:
+            raise HeaderError("'design' makes other columns than it has")
+        return
     if not encoding.levels and not values["drop_first"]:
         raise HeaderError("'drop_first' is false, yet nothing is encoded")
     columns = set(values["columns"])

@@ -162,10 +162,14 @@ class About:
     def narrowed(self, columns: Sequence[str]) -> About:
         """Return what can be told when these columns are left; text of which indicators are gone is not encoded."""
         kept = set(columns)
+        targets = tuple(name for name in self.targets if name in kept)
+        if self.encoding.design is not None:
+            features = [name for name in columns if name in self.encoding.design.feature_names]
+            return replace(self, targets=targets, encoding=self.encoding.narrowed(features, targets))
         levels = tuple(pair for pair in self.encoding.levels if kept.issuperset(self.encoding.indicator_names(pair[0])))
         return replace(
             self,
-            targets=tuple(name for name in self.targets if name in kept),
+            targets=targets,
             encoding=Encoding(levels, self.encoding.drop_first) if levels else NOTHING_ENCODED,
         )
 

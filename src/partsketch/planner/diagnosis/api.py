@@ -12,7 +12,7 @@ from partsketch.common.linalg.blas import one_thread_each
 from partsketch.common.linalg.solve import solve_least_squares
 from partsketch.engines.gather import gather
 from partsketch.engines.local import LocalEngine
-from partsketch.fitting.data_request import DataRequest
+from partsketch.fitting.data_request import DataRequest, as_formula_says
 from partsketch.fitting.extremes import within_doubles
 from partsketch.fitting.keywords import FitKeywords
 from partsketch.fitting.options import FitOptions
@@ -100,6 +100,7 @@ def diagnose_data(request: DataRequest, keywords: FitKeywords) -> Diagnosis:
 
 def diagnose_source(source: Source, options: FitOptions) -> Diagnosis:
     """Diagnose the partitioning that the options of a fit describe."""
+    options = as_formula_says(options, source)
     if len(source.target_names) != 1:
         raise InputError("A diagnosis has one target: name a single column.")
     if options.partition_by in ("order", "file") and source.row_count is None:

@@ -33,12 +33,15 @@ def repeat_command(model: Model) -> str:
     if not asked or asked["paths"] is None:
         return _python_call(options, model)
     words = ["partsketch", "fit", *asked["paths"]]
-    words += [word for name in asked["targets"] for word in ("--target", name)]
+    if asked["formula"] is not None:
+        words += ["--formula", asked["formula"]]
+    else:
+        words += [word for name in asked["targets"] for word in ("--target", name)]
     if asked["features"] is not None:
         words += [word for name in asked["features"] for word in ("--features", name)]
     for name, value in options.items():
         if name == "fit_intercept":
-            words += [] if value else ["--no-intercept"]
+            words += [] if value or asked["formula"] is not None else ["--no-intercept"]
         elif name in _NOT_REPEATED:
             continue
         elif name in _FLAGS:
@@ -60,7 +63,9 @@ def _python_call(options: dict[str, Any], model: Model) -> str:
     given["random_state"] = model.record.seed
     arguments = ", ".join(f"{name}={value!r}" for name, value in given.items())
     if model.record.asked:
-        return f"partsketch.fit(data, target={list(model.target_names)!r}, {arguments})"
+        formula = model.record.asked["formula"]
+        target = f"target={list(model.target_names)!r}" if formula is None else repr(formula)
+        return f"partsketch.fit(data, {target}, {arguments})"
     return f"partsketch.SketchedRegression({arguments}).fit(X, y)"
 
 

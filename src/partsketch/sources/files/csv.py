@@ -47,7 +47,10 @@ class CsvRows(FileRows):
         import pyarrow as pa
 
         as_text = self.texts | (self.booleans & frozenset(self.chosen))
-        types = {name: pa.string() if name in as_text else pa.float64() for name in self.chosen}
+        # Dates are read as text, and by those who use them: rows further down may have another form.
+        kinds = {column.name: column.kind for column in self.columns}
+        plain = {name for name in self.chosen if name not in as_text and kinds[name] != "other"}
+        types = {name: pa.float64() if name in plain else pa.string() for name in self.chosen}
         flexible = as_text - self.texts
         name = self.data_files.names[index]
         try:

@@ -1,0 +1,65 @@
+"""Parts of dates and timestamps, as numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Parts by the name that formulas use, and the function of Arrow that takes them.
+DATE_PARTS = {
+    "year": "year",
+    "quarter": "quarter",
+    "month": "month",
+    "day": "day",
+    "dayofyear": "day_of_year",
+    "weekday": "day_of_week",
+    "dayofweek": "day_of_week",
+    "hour": "hour",
+    "minute": "minute",
+    "second": "second",
+    "days": "",
+    "seconds": "",
+}
+_SECONDS_PER_DAY = 86_400.0
+_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+@dataclass(frozen=True, eq=False)
+class Dates:
+    """A column of dates or timestamps, as Arrow holds them; nulls have been noted elsewhere."""
+
+    column: Any
+
+    def part(self, name: str) -> NDArray[np.float64]:
+        """Return a part of every date; days and seconds are counted from the beginning of 1970, in UTC."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        from pyarrow import types
+
+        column = self.column
+        if name in ("hour", "minute", "second") and types.is_date(column.type):
+            return np.zeros(len(column))
+        if name not in ("days", "seconds"):
+            return _filled(getattr(pc, DATE_PARTS[name])(column))
+        if types.is_date32(column.type):
+            days = _filled(column.cast(pa.int32()))
+        elif types.is_date64(column.type):
+            days = _filled(column.cast(pa.int64())) / (1e3 * _SECONDS_PER_DAY)
+        else:
+            seconds = _filled(column.cast(pa.int64())) / _PER_SECOND[column.type.unit]
+            return seconds if name == "seconds" else seconds / _SECONDS_PER_DAY
+        return days if name == "days" else days * _SECONDS_PER_DAY
+
+
+def is_dates(arrow_type: Any) -> bool:
+    """Tell whether an Arrow type is one of dates or timestamps."""
+    from pyarrow import types
+
+    return bool(types.is_date(arrow_type) or types.is_timestamp(arrow_type))
+
+
+def _filled(column: Any) -> NDArray[np.float64]:
+    return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.float64)

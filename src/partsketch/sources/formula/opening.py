@@ -1,0 +1,98 @@
+"""A formula in place of target and features: the source that makes its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from partsketch.common.errors import InputError
+from partsketch.sources.cluster.chunked import ChunkedRows
+from partsketch.sources.cluster.remote import ChunkedColumns
+from partsketch.sources.column_source import ColumnSource
+from partsketch.sources.encoding import Encoding
+from partsketch.sources.faults import Missing
+from partsketch.sources.formula.design import Design
+from partsketch.sources.formula.reading import ParsedFormula, make_design, parse_formula
+from partsketch.sources.formula.search import find_state, with_given
+from partsketch.sources.levels import PartitionColumn, sorted_keys
+from partsketch.sources.roles import Selection, check_names
+from partsketch.sources.storage import Rows
+
+
+def open_formula(
+    rows: Rows,
+    formula: str,
+    weights: str | None,
+    partition_column: str | None,
+    missing: Missing,
+    given: Mapping[str, Sequence[Any]] | None,
+) -> ColumnSource:
+    """Return the source of a formula; levels and state that are not given are found in one pass."""
+    parsed = parse_formula(formula, rows.columns, (weights, partition_column))
+    factors = with_given(parsed.factors, given)
+    selection = _selection(rows, _draft(parsed), weights, partition_column)
+    texts = _texts(rows, selection)
+    factors, keys, notes = find_state(rows, selection, factors, missing, texts)
+    design = make_design(parsed, factors, notes)
+    partition = None
+    if partition_column is not None:
+        if not keys:
+            raise InputError(f"Partition column '{partition_column}' has no values in the rows that can be used.")
+        partition = PartitionColumn(partition_column, sorted_keys(keys))
+    return _source(rows, design, selection, texts, partition, missing)
+
+
+def open_design(
+    rows: Rows,
+    design: Design,
+    weights: str | None,
+    partition_column: str | None,
+    missing: Missing,
+    with_targets: bool,
+) -> ColumnSource:
+    """Return the source of a design that is known."""
+    design = design if with_targets else design.with_targets(())
+    selection = _selection(rows, design, weights, partition_column)
+    texts = tuple(dict.fromkeys((*_texts(rows, selection), *design.text_columns)))
+    _, keys, _ = find_state(rows, selection, design.factors, missing, texts)
+    partition = None if partition_column is None else PartitionColumn(partition_column, sorted_keys(keys))
+    return _source(rows, design, selection, texts, partition, missing)
+
+
+def _draft(parsed: ParsedFormula) -> Design:
+    """Return a design that knows its columns of the data only."""
+    from partsketch.sources.formula.design import Term
+
+    number = {factor.expression: index for index, factor in enumerate(parsed.factors)}
+    terms = tuple(Term(term.text, tuple((number[text], False) for text in term.factors), 1.0, ()) for term in parsed.terms)
+    return Design(parsed.text, parsed.intercept, parsed.factors, terms, parsed.targets)
+
+
+def _selection(rows: Rows, design: Design, weights: str | None, partition: str | None) -> Selection:
+    names = tuple(column.name for column in rows.columns)
+    check_names(names, (*dict.fromkeys((*design.feature_columns, *design.target_columns)),))
+    for role, name in (("weights", weights), ("partition", partition)):
+        if name is not None:
+            check_names(names, (name,), role)
+    if rows.row_count == 0:
+        raise InputError(f"The data ({rows.description}) has no rows.")
+    return Selection(design.feature_columns, design.target_columns, weights, partition)
+
+
+def _texts(rows: Rows, selection: Selection) -> tuple[str, ...]:
+    """Return the columns that are delivered as text."""
+    texts = {column.name for column in rows.columns if column.kind == "text"}
+    return tuple(name for name in selection.used if name in texts or name in selection.only_partition)
+
+
+def _source(
+    rows: Rows,
+    design: Design,
+    selection: Selection,
+    texts: tuple[str, ...],
+    partition: PartitionColumn | None,
+    missing: Missing,
+) -> ColumnSource:
+    make = ChunkedColumns if isinstance(rows, ChunkedRows) else ColumnSource
+    encoding = Encoding((), drop_first=design.intercept, design=design)
+    return make(rows.choose(selection.used, texts), selection, encoding, partition, missing)

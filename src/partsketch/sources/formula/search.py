@@ -1,0 +1,264 @@
+"""The pass over the data that finds levels, knots, means and spreads, over no more columns than it needs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from partsketch.common.errors import InputError
+from partsketch.sources.arrow_values import BoolArray, as_numbers, as_texts, distinct_texts
+from partsketch.sources.cluster.chunked import ChunkedRows
+from partsketch.sources.faults import Fault, Missing, complete_rows, missing_fault, number_faults
+from partsketch.sources.formula.assembly import RawColumns, category_values, level_text, made_faults
+from partsketch.sources.formula.bases import basis_of
+from partsketch.sources.formula.contrasts import written_levels
+from partsketch.sources.formula.design import CATEGORY, NUMBER, Factor
+from partsketch.sources.formula.expressions import Evaluator, Expression, constants, stateful_calls
+from partsketch.sources.formula.values import ExactSums, ValueTable
+from partsketch.sources.levels import MOST_LEVELS, MOST_PARTITIONS, Key, check_number, distinct_keys
+from partsketch.sources.roles import Selection
+from partsketch.sources.storage import RawBlock, Rows
+
+Given = Mapping[str, Sequence[Any]]
+
+
+@dataclass
+class FoundState:
+    """What some rows tell: levels by factor, sums and tables by call, and values of the partition column."""
+
+    levels: dict[str, set[Any]]
+    sums: dict[str, ExactSums]
+    tables: dict[str, ValueTable]
+    keys: set[Key] = field(default_factory=set)
+
+    def add(self, other: FoundState, partition: str | None) -> None:
+        """Take in what other rows tell, unless it becomes too much."""
+        for name, levels in other.levels.items():
+            self.levels[name] |= levels
+            check_number(name, len(self.levels[name]), MOST_LEVELS, "for a category: use it as a number, or leave it out")
+        for text, sums in other.sums.items():
+            self.sums[text].add(sums)
+        for text, table in other.tables.items():
+            self.tables[text].add(table)
+        self.keys |= other.keys
+        if partition is not None:
+            check_number(partition, len(self.keys), MOST_PARTITIONS, "for a partition column")
+
+
+@dataclass(frozen=True)
+class StateSearch:
+    """What is looked for, in which columns; a value, so that it can be sent to where the rows are.
+
+    Attributes
+    ----------
+    names, texts
+        Columns that are read, and those of them that are text.
+    factors
+        All factors; rows in which one has no value do not count when such rows are dropped.
+    wanted
+        Numbers of the factors of which something is to be found.
+    """
+
+    names: tuple[str, ...]
+    texts: tuple[str, ...]
+    factors: tuple[Factor, ...]
+    wanted: tuple[int, ...]
+    selection: Selection
+    missing: Missing
+
+    def nothing(self) -> FoundState:
+        """Return what no rows tell."""
+        found = FoundState({}, {}, {})
+        for number in self.wanted:
+            factor = self.factors[number]
+            if factor.kind == CATEGORY and not factor.levels:
+                found.levels[factor.expression] = set()
+            for text, call in stateful_calls(factor.whole):
+                if text not in dict(factor.state):
+                    (found.tables if _is_basis(call) else found.sums)[text] = _empty(call)  # type: ignore[assignment]
+        return found
+
+    def __call__(self, rows: Rows) -> FoundState:
+        """Read the columns of some rows once."""
+        found = self.nothing()
+        with np.errstate(all="ignore"):
+            for raw in rows.choose(self.names, self.texts).raw_blocks(0, None, 65536):
+                found.add(self._of_block(raw), self.selection.partition)
+        return found
+
+    def _of_block(self, raw: RawBlock) -> FoundState:
+        values = dict(zip(self.names, raw.columns, strict=True))
+        faults: list[Fault] = []
+        columns = RawColumns(values, faults)
+        evaluator = Evaluator(columns.converted, {})
+        seen: list[tuple[dict[str, Any], str, Any]] = []
+        found = self.nothing()
+        for number in self.wanted:
+            factor = self.factors[number]
+            if factor.expression in found.levels and factor.level_type == "text":
+                seen.append((found.levels, factor.expression, values[factor.inner.names[0]]))
+                self._note_missing(factor.inner.names[0], values, faults)
+            elif factor.expression in found.levels:
+                seen.append((found.levels, factor.expression, category_values(factor, columns, evaluator)))
+            for text, call in stateful_calls(factor.whole):
+                if text in found.sums or text in found.tables:
+                    inner = factor.whole.of(call.args[0])
+                    x = np.broadcast_to(evaluator.numbers(inner), (raw.length,))
+                    faults.extend(made_faults(Factor(inner.text, False, NUMBER), x, columns))
+                    seen.append((found.sums if text in found.sums else found.tables, text, x))  # type: ignore[arg-type]
+        kept = self._kept(raw, values, columns, evaluator, faults)
+        for where, text, column in seen:
+            _see(where, text, column, kept)
+        if self.selection.partition is not None:
+            found.keys = distinct_keys(values[self.selection.partition], kept)
+        return found
+
+    def _note_missing(self, name: str, values: Mapping[str, Any], faults: list[Fault]) -> None:
+        if self.missing == "drop":
+            absent = as_texts(values[name])[0] < 0
+            faults.extend([missing_fault(name, absent)] if absent.any() else [])
+
+    def _kept(
+        self,
+        raw: RawBlock,
+        values: Mapping[str, Any],
+        columns: RawColumns,
+        evaluator: Evaluator,
+        faults: list[Fault],
+    ) -> BoolArray | None:
+        """Return which rows count; None for all."""
+        if self.missing == "error":
+            # What is wrong is told when the rows are read for the fit, in the same words; here it is only in the way.
+            return complete_rows(raw, [fault for fault in faults if not fault.excused], "error")
+        for factor in self.factors:
+            if factor.kind == CATEGORY and factor.level_type == "text":
+                self._note_missing(factor.inner.names[0], values, faults)
+            elif not factor.state and not list(stateful_calls(factor.whole)):
+                made = np.broadcast_to(evaluator.numbers(factor.inner), (raw.length,))
+                faults.extend(made_faults(factor, made, columns))
+        if self.selection.weights is not None:
+            faults.extend(number_faults(self.selection.weights, *as_numbers(values[self.selection.weights])))
+        for name in self.selection.only_partition:
+            self._note_missing(name, values, faults)
+        return complete_rows(raw, faults, "drop")
+
+
+def _see(where: dict[str, Any], text: str, column: Any, kept: BoolArray | None) -> None:
+    if isinstance(where[text], ExactSums | ValueTable):
+        where[text].see(np.ascontiguousarray(column if kept is None else column[kept], dtype=np.float64))
+    elif isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
+        counted = column if kept is None else column[kept]
+        where[text] = set(np.unique(counted).tolist())
+    else:
+        where[text] = distinct_texts(column, kept)
+
+
+def _is_basis(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id in ("bs", "poly")
+
+
+def _empty(call: ast.Call) -> ExactSums | ValueTable:
+    return ValueTable() if _is_basis(call) else ExactSums()
+
+
+def find_state(
+    rows: Rows, selection: Selection, factors: tuple[Factor, ...], missing: Missing, texts: Iterable[str]
+) -> tuple[tuple[Factor, ...], set[Key], tuple[str, ...]]:
+    """Return the factors with what was found of them, the values of the partition column, and notes."""
+    wanted = tuple(number for number, factor in enumerate(factors) if _lacks(factor))
+    if not wanted and selection.partition is None:
+        return factors, set(), ()
+    if not rows.replayable:
+        raise InputError(
+            f"The formula needs a pass over the data for {factors[wanted[0]].expression if wanted else 'the partitions'} "
+            "before the fit, and this stream can be read only once: pass a table (reader.read_all()) or a file."
+        )
+    names = selection.used
+    if missing == "error":
+        needed = {name for number in wanted for name in factors[number].whole.names} | {selection.partition}
+        names = tuple(name for name in names if name in needed)
+    chosen = tuple(name for name in names if name in texts)
+    search = StateSearch(names, chosen, factors, wanted, selection, missing)
+    found = search.nothing()
+    for part in rows.map(search) if isinstance(rows, ChunkedRows) else (search(rows),):
+        found.add(part, selection.partition)
+    made = tuple(_with_found(factor, found) if number in wanted else factor for number, factor in enumerate(factors))
+    notes = tuple(
+        f"{text} of the formula has more than {table.most:,} different values: its knots or polynomials are those of "
+        f"values kept to {52 - table.shift} binary digits."
+        for text, table in found.tables.items()
+        if not table.is_exact
+    )
+    return made, found.keys, notes
+
+
+def _lacks(factor: Factor) -> bool:
+    """Tell whether something is still to be found of a factor."""
+    if factor.kind == CATEGORY and not factor.levels:
+        return True
+    return any(text not in dict(factor.state) for text, _ in stateful_calls(factor.whole))
+
+
+def _with_found(factor: Factor, found: FoundState) -> Factor:
+    if factor.expression in found.levels:
+        levels = sorted(found.levels[factor.expression])
+        if not levels:
+            raise InputError(f"{factor.expression} of the formula has no values in the rows that can be used.")
+        texts = levels if factor.level_type == "text" else [level_text(level, factor.level_type) for level in levels]
+        factor = replace(factor, levels=tuple(texts))
+    state = dict(factor.state)
+    for text, call in stateful_calls(factor.whole):
+        if text in found.tables:
+            if not len(found.tables[text].values):
+                raise InputError(f"{text} of the formula has no values in the rows that can be used.")
+            state[text] = basis_of(call).state(found.tables[text], text)
+        elif text in found.sums:
+            state[text] = _centre_and_scale(call, found.sums[text], factor.whole)
+    return replace(factor, state=tuple(state.items()))
+
+
+def _centre_and_scale(call: ast.Call, sums: ExactSums, expression: Expression) -> tuple[float, float]:
+    """Return what is taken off, and what it is divided by."""
+    assert isinstance(call.func, ast.Name)
+    told = expression.unparsed(call)
+    if not sums.count:
+        raise InputError(f"{told} of the formula has no values in the rows that can be used.")
+    if call.func.id == "center":
+        constants(call, ())
+        return sums.mean, 1.0
+    second = "rescale" if call.func.id == "standardize" else "scale"
+    given = {"center": True, second: True, "ddof": int(second == "scale"), **constants(call, ("center", second, "ddof"))}
+    centre = sums.mean if given["center"] is True else float(given["center"] or 0.0)
+    if given[second] is not True:
+        return centre, float(given[second] or 1.0)
+    spread = sums.deviation(centre, given["ddof"]) if sums.count > given["ddof"] else 0.0
+    if not spread > 0:
+        raise InputError(f"{told} of the formula needs a column of different values: leave it out.")
+    return centre, spread
+
+
+def with_given(factors: tuple[Factor, ...], given: Given | None) -> tuple[Factor, ...]:
+    """Return the factors with levels and state that were agreed on, or written in the formula itself."""
+    return tuple(_with_given(factor, given or {}) for factor in factors)
+
+
+def _with_given(factor: Factor, given: Given) -> Factor:
+    levels = given.get(factor.expression) or written_levels(factor)
+    single = factor.inner.names
+    if levels is None and factor.kind == CATEGORY and len(single) == 1:
+        levels = given.get(single[0])
+    if factor.kind == CATEGORY and levels is not None:
+        texts = tuple(str(level) for level in levels)
+        if len(set(texts)) != len(texts) or not texts:
+            raise InputError(f"The levels of {factor.expression!r} must be a list of distinct texts.")
+        factor = replace(factor, levels=texts)
+    state = {text: given[text] for text, _ in stateful_calls(factor.whole) if text in given}
+    for text, numbers in state.items():
+        if not isinstance(numbers, list | tuple) or not all(isinstance(number, int | float) for number in numbers):
+            raise InputError(f"What is given for {text!r} must be a list of numbers, as another site found it.")
+    found = tuple((text, tuple(float(number) for number in numbers)) for text, numbers in state.items())
+    return replace(factor, state=found)

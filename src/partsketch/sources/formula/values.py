@@ -1,0 +1,197 @@
+"""What is found of the values of a column in one pass, whatever the order in which they come.
+
+Sums are exact, and tables of values are coarsened by a rule that looks at the set of values alone. So blocks, engines
+and the order of arrival cannot change what is found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+#: Different values that a table keeps apart: more are kept to fewer digits.
+MOST_VALUES = 1 << 21
+#: Halves of a mantissa of 53 bits: sums of so many of them are exact in doubles.
+_HALF = 1 << 27
+_LOWEST_EXPONENT = -1200
+
+
+@dataclass
+class ExactSums:
+    """Sum and sum of squares of a column, exactly."""
+
+    count: int = 0
+    total: Fraction = field(default_factory=Fraction)
+    squares: Fraction = field(default_factory=Fraction)
+
+    def see(self, x: FloatArray) -> None:
+        """Take some values, all finite."""
+        self.count += len(x)
+        self.total += exact_sum(x)
+        # The square of a double is the sum of two; Dekker's way finds the second without a fused operation.
+        high = x * x
+        if not np.isfinite(high).all():
+            raise InputError("A column that the formula scales has numbers beyond 1e150: multiply it by a small constant.")
+        parts = _split(x)
+        low = ((parts[0] * parts[0] - high) + 2 * parts[0] * parts[1]) + parts[1] * parts[1]
+        self.squares += exact_sum(high) + exact_sum(low)
+
+    def add(self, other: ExactSums) -> None:
+        """Take in what was found of other rows."""
+        self.count += other.count
+        self.total += other.total
+        self.squares += other.squares
+
+    @property
+    def mean(self) -> float:
+        """Mean, rounded once."""
+        return float(self.total / self.count)
+
+    def deviation(self, around: float, ddof: float) -> float:
+        """Root of the sum of squares around a value, divided by count less `ddof`."""
+        centre = Fraction(around)
+        around_squares = self.squares - 2 * centre * self.total + self.count * centre * centre
+        return float(np.sqrt(float(around_squares / Fraction(self.count - Fraction(ddof)))))
+
+
+def _split(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Cut doubles into halves whose products are exact."""
+    scaled = x * float(_HALF + 1)
+    high = scaled - (scaled - x)
+    return high, x - high
+
+
+def exact_sum(x: FloatArray) -> Fraction:
+    """Return the sum of doubles without any rounding."""
+    if not len(x):
+        return Fraction(0)
+    mantissas, exponents = np.frexp(x)
+    whole = np.ldexp(mantissas, 53).astype(np.int64)
+    places = exponents.astype(np.int64) - _LOWEST_EXPONENT
+    first = int(places.min())
+    places -= first
+    # Counts of halves are below 2²⁷ each: the sums of up to 2²⁶ of them are exact in doubles.
+    upper = np.bincount(places, weights=(whole >> 27).astype(np.float64))
+    lower = np.bincount(places, weights=(whole & (_HALF - 1)).astype(np.float64))
+    total = 0
+    for place in range(len(upper)):
+        total += ((int(upper[place]) << 27) + int(lower[place])) << place
+    exponent = first + _LOWEST_EXPONENT - 53
+    return Fraction(total << exponent) if exponent >= 0 else Fraction(total, 1 << -exponent)
+
+
+@dataclass
+class ValueTable:
+    """The different values of a column and how often each occurs.
+
+    Where there are too many, the last digits are cut off, as few as possible: how many depends on the set of values
+    alone, so it is the same in whatever order they come.
+    """
+
+    most: int = MOST_VALUES
+    shift: int = 0
+    keys: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    key_counts: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    smallest: float = np.inf
+    largest: float = -np.inf
+    _waiting: list[tuple[IntArray, IntArray]] = field(default_factory=list)
+    _waiting_size: int = 0
+
+    def see(self, x: FloatArray) -> None:
+        """Take some values, all finite."""
+        if not len(x):
+            return
+        self.smallest, self.largest = min(self.smallest, float(x.min())), max(self.largest, float(x.max()))
+        keys, counts = np.unique(_keys(x) >> self.shift, return_counts=True)
+        self._wait(keys, counts)
+
+    def add(self, other: ValueTable) -> None:
+        """Take in what was found of other rows."""
+        other._settle()
+        self.smallest, self.largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
+        if other.shift > self.shift:
+            self._settle()
+            self._coarsen(other.shift)
+        self._wait(other.keys >> (self.shift - other.shift), other.key_counts)
+
+    def _wait(self, keys: IntArray, counts: IntArray) -> None:
+        self._waiting.append((keys, counts))
+        self._waiting_size += len(keys)
+        if self._waiting_size > self.most:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Merge what waits into the table, and make it coarser until it is small enough."""
+        if self._waiting:
+            parts = [(self.keys, self.key_counts), *self._waiting]
+            self._merge(np.concatenate([keys for keys, _ in parts]), np.concatenate([counts for _, counts in parts]))
+            self._waiting, self._waiting_size = [], 0
+        while len(self.keys) > self.most:
+            self._coarsen(self.shift + 1)
+
+    def _coarsen(self, shift: int) -> None:
+        self._merge(self.keys >> (shift - self.shift), self.key_counts)
+        self.shift = shift
+
+    def _merge(self, keys: IntArray, counts: IntArray) -> None:
+        order = np.argsort(keys, kind="stable")
+        keys, counts = keys[order], counts[order]
+        starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1)) if len(keys) else np.empty(0, np.int64)
+        self.keys, self.key_counts = keys[starts], np.add.reduceat(counts, starts) if len(keys) else counts
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all values are kept apart."""
+        self._settle()
+        return self.shift == 0
+
+    @property
+    def values(self) -> FloatArray:
+        """The values in increasing order; where digits were cut off, the middle of those that were alike."""
+        self._settle()
+        middle = (1 << self.shift) >> 1
+        found = _from_keys((self.keys << self.shift) + middle)
+        return np.clip(found, self.smallest, self.largest) if self.shift else found
+
+    @property
+    def counts(self) -> FloatArray:
+        """How often each occurs."""
+        self._settle()
+        return self.key_counts.astype(np.float64)
+
+    def quantiles(self, shares: FloatArray, low: float | None = None, high: float | None = None) -> list[float]:
+        """Return quantiles, between neighbouring values by straight lines, of the values from low to high."""
+        values, counts = self.values, self.key_counts
+        inside = np.ones(len(values), dtype=bool)
+        inside &= True if low is None else values >= low
+        inside &= True if high is None else values <= high
+        values, ends = values[inside], np.cumsum(counts[inside])
+        found = []
+        for share in shares:
+            place = share * (int(ends[-1]) - 1)
+            below = int(np.floor(place))
+            ranks = (below, min(below + 1, int(ends[-1]) - 1))
+            first, second = values[np.searchsorted(ends, ranks, side="right")]
+            # As NumPy does it: from the nearer of the two.
+            gap, part = second - first, place - below
+            found.append(float(second - gap * (1 - part) if part >= 0.5 else first + gap * part))
+        return found
+
+
+def _keys(x: FloatArray) -> IntArray:
+    """Return whole numbers in the order of the doubles; zero has one sign."""
+    bits = (x + 0.0).view(np.int64)
+    return np.where(bits >= 0, bits, np.int64(-(2**63)) - bits - 1)
+
+
+def _from_keys(keys: IntArray) -> FloatArray:
+    bits = np.where(keys >= 0, keys, np.int64(-(2**63)) - keys - 1)
+    return bits.view(np.float64)
