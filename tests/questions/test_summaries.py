@@ -130,8 +130,24 @@ def test_a_formula_names_the_columns() -> None:
     assert summaries.fit().target_names == ("y",)
     with pytest.raises(ps.InputError, match="not both"):
         ps.summarise(ROWS, ["a"], formula="y ~ a")
+    with pytest.raises(ps.InputError, match="add it to that formula and summarise again"):
+        summaries.fit("y ~ exp(a)")
     with pytest.raises(ps.InputError, match="add it as a column"):
-        ps.summarise(ROWS, formula="y ~ log(a)")
+        ps.summarise(ROWS, ["y", "a"]).fit("y ~ log(a)")
+
+
+def test_terms_of_a_formula_are_columns_of_summaries() -> None:
+    summaries = ps.summarise(ROWS, formula="y ~ exp(a) + c + exp(a):c")
+    assert summaries.columns == ("exp(a)", "c", "exp(a):c", "y")
+    model = summaries.fit("y ~ exp(a):c + exp(a)")
+    assert model.feature_names == ("exp(a)", "exp(a):c")
+    known = np.column_stack([np.ones(len(ROWS)), np.exp(ROWS["a"]), np.exp(ROWS["a"]) * ROWS["c"]])
+    expected = np.linalg.lstsq(known, ROWS["y"].to_numpy(), rcond=None)[0]
+    # Twelve digits: the condition of these columns is about ten.
+    np.testing.assert_allclose([*model.intercept, *model.coefficients[:, 0]], expected, rtol=1e-12)
+    np.testing.assert_allclose(model.predict(ROWS), known @ expected, rtol=1e-11)
+    with pytest.raises(ps.InputError, match="one target"):
+        summaries.fit("y + c ~ exp(a)")
 
 
 def test_many_rows_without_a_target_that_lie_in_columns() -> None:

@@ -46,7 +46,7 @@ def refused(message: str, data: Any, **options: Any) -> None:
         ("'age' is both the weights and a feature", {"weights": "age", "features": ["age"]}),
         ("'fare' cannot be a target and the weights", {"target": "fare", "weights": "fare"}),
         ("Column 'when' (date) is not numeric: choose numeric columns with features", {"target": "fare"}),
-        ("Column 'when' (date) is not numeric: choose", {"target": "fare", "encode": True}),
+        ("Column 'when' (date) is not numeric", {"target": "fare", "features": ["age", "when"], "encode": True}),
         ("Column 'when' (date) is not numeric", {"target": "when", "features": ["age"]}),
         ("list of features is empty", {"features": []}),
         ("No column is left for the features", {"target": ["age", "fare", "when"]}),

@@ -99,7 +99,11 @@ class DataRequest:
         """Refuse a private summary with numbers that were found of its rows: ends of splines are values of rows."""
         design = source.encoding.design
         given = {} if self.levels is None else self.levels
-        told = [] if design is None else [text for factor in design.factors for text, _ in factor.state if text not in given]
+        told = (
+            []
+            if design is None
+            else [text for factor in design.factors for text, _ in factor.state if text not in given]
+        )
         if told:
             raise InputError(
                 f"A private sketch would tell what was found of the rows for {told[0]!r}: agree on these numbers with all "

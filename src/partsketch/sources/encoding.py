@@ -51,7 +51,9 @@ class Encoding:
             names = [name for name in feature_names if name in known]
             return replace(self, design=self.design.narrowed(names).with_targets(target_names))
         kept = set(feature_names)
-        return Encoding(tuple(pair for pair in self.levels if kept & set(self.indicator_names(pair[0]))), self.drop_first)
+        return Encoding(
+            tuple(pair for pair in self.levels if kept & set(self.indicator_names(pair[0]))), self.drop_first
+        )
 
     def expanded(self, name: str) -> tuple[str, ...]:
         """Return the features that an encoded column, or a term of a formula, became; else the name itself."""

@@ -11,7 +11,7 @@ from partsketch.sources.files import csv_faults
 from partsketch.sources.files.csv_stream import open_csv, truth_values
 from partsketch.sources.files.file_rows import FileRows, declared_columns
 from partsketch.sources.files.paths import DataFiles, check_same_columns, reading
-from partsketch.sources.storage import Column, schema_columns
+from partsketch.sources.storage import DATES, Column, schema_columns
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,9 @@ class CsvRows(FileRows):
         import pyarrow as pa
 
         as_text = self.texts | (self.booleans & frozenset(self.chosen))
-        # Dates are read as text, and by those who use them: rows further down may have another form.
-        kinds = {column.name: column.kind for column in self.columns}
-        plain = {name for name in self.chosen if name not in as_text and kinds[name] != "other"}
-        types = {name: pa.float64() if name in plain else pa.string() for name in self.chosen}
+        types = {name: pa.string() if name in as_text else pa.float64() for name in self.chosen}
+        dates = [column.name for column in self.columns if column.type_name in DATES and column.name not in as_text]
+        types |= {name: pa.timestamp("us") for name in dates if name in types}
         flexible = as_text - self.texts
         name = self.data_files.names[index]
         try:

@@ -14,7 +14,7 @@ from partsketch.sources.base import FloatArray, IntArray
 from partsketch.sources.blocks import Indicators, Placed
 from partsketch.sources.faults import Fault, level_fault, missing_fault, number_faults
 from partsketch.sources.formula.dates import Dates, is_dates
-from partsketch.sources.formula.design import BASIS, CATEGORY, Design, Factor, Term, level_values, places
+from partsketch.sources.formula.design import BASIS, CATEGORY, Design, Factor, Term, level_values
 from partsketch.sources.formula.expressions import Evaluator, Texts, Values
 
 BlockColumn = NDArray[np.generic] | Indicators | Placed
@@ -50,7 +50,7 @@ class RawColumns:
     def _convert(self, name: str) -> Values | Texts | Dates:
         column = self._values[name]
         if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
-            return np.asarray(self.plain(name, True), dtype=np.float64)
+            return self._numbers(name)
         import pyarrow as pa
         from pyarrow import types
 
@@ -64,7 +64,13 @@ class RawColumns:
             codes, texts = as_texts(column)
             self._faults.extend([missing_fault(name, codes < 0)] if (codes < 0).any() else [])
             return Texts(codes, texts)
-        return np.asarray(self.plain(name, True), dtype=np.float64)
+        return self._numbers(name)
+
+    def _numbers(self, name: str) -> Values:
+        values, null = as_numbers(self._values[name])
+        self._faults.extend(number_faults(name, values, null))
+        # What is missing is no number, whatever an expression would make of what happens to lie there.
+        return np.asarray(values, dtype=np.float64) if null is None else np.where(null, np.nan, values)
 
 
 class Assembler:

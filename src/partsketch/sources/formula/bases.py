@@ -47,7 +47,9 @@ class Spline:
                 raise InputError(f"{name} of {told} is {value!r}: give a whole number, at least {least}.")
         degree, inner, knots = int(given["degree"] or 0), bool(given["include_intercept"]), given["knots"]
         if degree > _HIGHEST_DEGREE or (given["df"] or 0) > _MOST_KNOTS:
-            raise InputError(f"{told} has too high a degree or too many columns: use {_HIGHEST_DEGREE} and {_MOST_KNOTS}.")
+            raise InputError(
+                f"{told} has too high a degree or too many columns: use {_HIGHEST_DEGREE} and {_MOST_KNOTS}."
+            )
         if given["df"] is not None and knots is not None:
             raise InputError(f"{told} has df and knots: give one of them.")
         if given["df"] is not None and given["df"] < degree + inner:
@@ -97,7 +99,9 @@ class Spline:
         if self.df is not None:
             count = self.df - self.degree - int(self.include_intercept)
             within = self.extrapolation in ("clip", "na", "zero")
-            knots = table.quantiles(np.linspace(0, 1, count + 2)[1:-1], low if within else None, high if within else None)
+            knots = table.quantiles(
+                np.linspace(0, 1, count + 2)[1:-1], low if within else None, high if within else None
+            )
         return tuple(float(knot) for knot in [low] * (self.degree + 1) + knots + [high] * (self.degree + 1))
 
     def columns(self, x: FloatArray, state: tuple[float, ...]) -> FloatArray:
@@ -166,7 +170,9 @@ class Polynomial:
             return ()
         x, counts = table.values, table.counts
         if len(x) <= self.degree:
-            raise InputError(f"{told} in the formula needs more than {self.degree} different values; there are {len(x)}.")
+            raise InputError(
+                f"{told} in the formula needs more than {self.degree} different values; there are {len(x)}."
+            )
         centres: list[float] = []
         norms = [float(counts.sum())]
         before, now = np.zeros(len(x)), np.ones(len(x))
@@ -178,7 +184,9 @@ class Polynomial:
             before, now = now, (x - centres[k]) * now - beta * before
             norms.append(float(counts @ (now * now)))
         if not np.isfinite(norms).all() or min(norms) <= 0:
-            raise InputError(f"{told} in the formula is too large for doubles: use a lower degree, or scale the column.")
+            raise InputError(
+                f"{told} in the formula is too large for doubles: use a lower degree, or scale the column."
+            )
         return (*centres, *norms)
 
     def columns(self, x: FloatArray, state: tuple[float, ...]) -> FloatArray:

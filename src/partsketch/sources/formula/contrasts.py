@@ -66,7 +66,9 @@ def _contrasts(tree: ast.expr, factor: Factor) -> Any:
     from formulaic.transforms import contrasts as known
 
     function = tree.func if isinstance(tree, ast.Call) else tree
-    name = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    name = (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
     if name not in _CONTRASTS:
         raise InputError(
             f"{factor.expression!r} in the formula has contrasts that are not known: write contr.treatment, contr.sum, "
@@ -76,9 +78,14 @@ def _contrasts(tree: ast.expr, factor: Factor) -> Any:
     named = tree.keywords if isinstance(tree, ast.Call) else []
     try:
         given = [ast.literal_eval(value) for value in values]
-        keywords = {"base" if word.arg == "reference" else str(word.arg): ast.literal_eval(word.value) for word in named}
+        keywords = {
+            "base" if word.arg == "reference" else str(word.arg): ast.literal_eval(word.value) for word in named
+        }
         if name in ("treatment", "Treatment"):
-            given, keywords = [_level(value) for value in given], {key: _level(value) for key, value in keywords.items()}
+            given, keywords = (
+                [_level(value) for value in given],
+                {key: _level(value) for key, value in keywords.items()},
+            )
         return getattr(known, _CONTRASTS[name])(*given, **keywords)
     except (ValueError, TypeError, SyntaxError) as error:
         raise InputError(f"Cannot read the contrasts of {factor.expression!r} in the formula: {error}.") from error
@@ -99,5 +106,7 @@ def written_levels(factor: Factor) -> tuple[str, ...] | None:
             try:
                 return tuple(str(level) for level in ast.literal_eval(keyword.value))
             except (ValueError, TypeError) as error:
-                raise InputError(f"The levels of {factor.expression!r} in the formula must be a list of texts.") from error
+                raise InputError(
+                    f"The levels of {factor.expression!r} in the formula must be a list of texts."
+                ) from error
     return None

@@ -195,7 +195,10 @@ class Design:
 
     def narrowed(self, names: Sequence[str]) -> Design:
         """Return the design of some of the features, in the order given."""
-        own = [Term(name, ((number, False),), 1.0, (name,)) for name, number in zip(self.target_names, self.targets, strict=True)]
+        own = [
+            Term(name, ((number, False),), 1.0, (name,))
+            for name, number in zip(self.target_names, self.targets, strict=True)
+        ]
         place = {name: (term, i) for term in (*own, *self.terms) for i, name in enumerate(term.names)}
         runs: list[tuple[Term, list[int]]] = []
         for name in names:
@@ -250,9 +253,7 @@ def _check_factor(factor: Factor) -> None:
         raise InputError(f"the levels of {factor.expression!r} are none, or not distinct")
     if not 0 <= factor.reference < len(factor.levels):
         raise InputError(f"the reference of {factor.expression!r} is none of its levels")
-    if factor.coding and (
-        len(factor.coding) != len(factor.levels) or len({len(row) for row in factor.coding}) != 1
-    ):
+    if factor.coding and (len(factor.coding) != len(factor.levels) or len({len(row) for row in factor.coding}) != 1):
         raise InputError(f"the contrasts of {factor.expression!r} are not those of its levels")
     level_values(factor)
 

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-
 from partsketch.sources.formula.dates import DATE_PARTS, Dates
 
 Values = NDArray[Any]
@@ -71,7 +70,9 @@ class Texts:
     def equal(self, text: Any) -> Values:
         """Return where the value is this text."""
         if not isinstance(text, str):
-            raise InputError(f"A text column is compared with {text!r} in the formula: compare it with a text in quotes.")
+            raise InputError(
+                f"A text column is compared with {text!r} in the formula: compare it with a text in quotes."
+            )
         return self.codes == (self.texts.index(text) if text in self.texts else -2)
 
 
@@ -142,7 +143,9 @@ def read_expression(text: str, is_name: bool = False) -> Expression:
     try:
         tree = ast.parse(plain.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise InputError(f"Cannot read {text!r} in the formula: write an expression of columns and functions.") from error
+        raise InputError(
+            f"Cannot read {text!r} in the formula: write an expression of columns and functions."
+        ) from error
     tree = _Quoted(columns).visit(tree)
     expression = Expression(text, tree, columns)
     for node in walk(tree):
@@ -158,7 +161,7 @@ class _Quoted(ast.NodeTransformer):
     def __init__(self, columns: dict[str, str]) -> None:
         self._columns = columns
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802 (the name is Python's)
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         named = len(node.args) == 1 and isinstance(node.args[0], ast.Constant) and not node.keywords
         if not (isinstance(node.func, ast.Name) and node.func.id == "Q" and named):
@@ -216,18 +219,24 @@ def _check(tree: ast.AST, expression: Expression, outermost: bool = True) -> Non
             raise InputError(f"Cannot read {told}: the function needs a column.")
         inner = tree.args[:1] if name == "C" else [*tree.args, *(keyword.value for keyword in tree.keywords)]
         if name in (*STATEFUL, *BASES) and any(_called(node) in STATEFUL for part in inner for node in walk(part)):
-            raise InputError(f"Cannot use {told}: what is found of all rows cannot depend on what is found of all rows.")
+            raise InputError(
+                f"Cannot use {told}: what is found of all rows cannot depend on what is found of all rows."
+            )
         for part in inner:
             _check(part, expression, False)
         return
     if isinstance(tree, ast.Attribute):
         if not (isinstance(tree.value, ast.Attribute) and tree.value.attr == "dt" and tree.attr in DATE_PARTS):
-            raise InputError(f"Cannot use {told}: of columns there are parts of dates, such as x.dt.hour, and no others.")
+            raise InputError(
+                f"Cannot use {told}: of columns there are parts of dates, such as x.dt.hour, and no others."
+            )
         return
     allowed = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.List, ast.Tuple)
     if not isinstance(tree, allowed):
         raise InputError(f"Cannot use {told}: write numbers, columns, signs and functions.")
-    parts = [tree.op] if isinstance(tree, ast.BinOp | ast.UnaryOp) else tree.ops if isinstance(tree, ast.Compare) else []
+    parts = (
+        [tree.op] if isinstance(tree, ast.BinOp | ast.UnaryOp) else tree.ops if isinstance(tree, ast.Compare) else []
+    )
     if any(type(operator) not in _OPERATORS for operator in parts):
         raise InputError(f"Cannot use {told}: write + - * / // % ** < <= > >= == != & | or ~.")
     for child in ast.iter_child_nodes(tree):
@@ -249,7 +258,9 @@ def constants(call: ast.Call, names: tuple[str, ...]) -> dict[str, Any]:
     given = dict(zip(names, call.args[1:], strict=False))
     for keyword in call.keywords:
         if keyword.arg not in names or keyword.arg in given:
-            raise InputError(f"{ast.unparse(call)!r} in the formula has no argument {keyword.arg!r}: there are {names}.")
+            raise InputError(
+                f"{ast.unparse(call)!r} in the formula has no argument {keyword.arg!r}: there are {names}."
+            )
         given[keyword.arg] = keyword.value
     try:
         return {name: ast.literal_eval(value) for name, value in given.items()}
@@ -325,11 +336,15 @@ class Evaluator:
         try:
             return FUNCTIONS[name](first, *others, **named)
         except TypeError as error:
-            raise InputError(f"Cannot evaluate {expression.text!r} in the formula: {name} takes other arguments.") from error
+            raise InputError(
+                f"Cannot evaluate {expression.text!r} in the formula: {name} takes other arguments."
+            ) from error
 
     def _part(self, name: str, values: Any, expression: Expression) -> Values:
         if not isinstance(values, Dates):
-            raise InputError(f"{expression.text!r} in the formula takes {name} of what is neither dates nor timestamps.")
+            raise InputError(
+                f"{expression.text!r} in the formula takes {name} of what is neither dates nor timestamps."
+            )
         return values.part(name)
 
 

@@ -64,7 +64,9 @@ def _draft(parsed: ParsedFormula) -> Design:
     from partsketch.sources.formula.design import Term
 
     number = {factor.expression: index for index, factor in enumerate(parsed.factors)}
-    terms = tuple(Term(term.text, tuple((number[text], False) for text in term.factors), 1.0, ()) for term in parsed.terms)
+    terms = tuple(
+        Term(term.text, tuple((number[text], False) for text in term.factors), 1.0, ()) for term in parsed.terms
+    )
     return Design(parsed.text, parsed.intercept, parsed.factors, terms, parsed.targets)
 
 

@@ -85,7 +85,13 @@ def _sides(text: str, columns: Sequence[Column], used: Sequence[str | None]) -> 
         raise InputError(f"Cannot read the formula {text!r}: {reason[0].rstrip('.')}.") from error
     left = getattr(formula, "lhs", None) if hasattr(formula, "rhs") else ()
     right = formula.rhs if hasattr(formula, "rhs") else formula
-    if isinstance(left, tuple) and left or isinstance(right, tuple) or not _is_plain(right) or not _is_plain(left or ()):
+    if (
+        (isinstance(left, tuple)
+        and left)
+        or isinstance(right, tuple)
+        or not _is_plain(right)
+        or not _is_plain(left or ())
+    ):
         raise InputError(f"The formula {text!r} has several parts separated by '|': write 'target ~ features'.")
     return list(left or ()), list(right)
 
@@ -189,7 +195,9 @@ def make_design(parsed: ParsedFormula, factors: tuple[Factor, ...], notes: tuple
             made.append(Term(written.text, parts, written.scale, tuple(str(name) for name in names[:width])))
             names = names[width:]
         assert not names, f"{written.text} has columns that belong to no part of it"
-    design = Design(parsed.text, parsed.intercept, factors, tuple(term for term in made if term.names), parsed.targets, notes)
+    design = Design(
+        parsed.text, parsed.intercept, factors, tuple(term for term in made if term.names), parsed.targets, notes
+    )
     design.check()
     return design
 
@@ -208,6 +216,11 @@ def _stand_in(factor: Factor, contrasts: Any) -> Any:
         columns = {field: pd.Series([1.0]) for field in basis.fields}
         spans = basis.drops is not None
         return FactorValues(
-            columns, kind="numerical", spans_intercept=spans, drop_field=basis.drops, format="{name}[{field}]", encoded=False
+            columns,
+            kind="numerical",
+            spans_intercept=spans,
+            drop_field=basis.drops,
+            format="{name}[{field}]",
+            encoded=False,
         )
     return pd.Series([1.0])

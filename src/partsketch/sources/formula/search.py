@@ -39,7 +39,9 @@ class FoundState:
         """Take in what other rows tell, unless it becomes too much."""
         for name, levels in other.levels.items():
             self.levels[name] |= levels
-            check_number(name, len(self.levels[name]), MOST_LEVELS, "for a category: use it as a number, or leave it out")
+            check_number(
+                name, len(self.levels[name]), MOST_LEVELS, "for a category: use it as a number, or leave it out"
+            )
         for text, sums in other.sums.items():
             self.sums[text].add(sums)
         for text, table in other.tables.items():
@@ -231,7 +233,12 @@ def _centre_and_scale(call: ast.Call, sums: ExactSums, expression: Expression) -
         constants(call, ())
         return sums.mean, 1.0
     second = "rescale" if call.func.id == "standardize" else "scale"
-    given = {"center": True, second: True, "ddof": int(second == "scale"), **constants(call, ("center", second, "ddof"))}
+    given = {
+        "center": True,
+        second: True,
+        "ddof": int(second == "scale"),
+        **constants(call, ("center", second, "ddof")),
+    }
     centre = sums.mean if given["center"] is True else float(given["center"] or 0.0)
     if given[second] is not True:
         return centre, float(given[second] or 1.0)

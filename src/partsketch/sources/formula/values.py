@@ -39,7 +39,9 @@ class ExactSums:
         # The square of a double is the sum of two; Dekker's way finds the second without a fused operation.
         high = x * x
         if not np.isfinite(high).all():
-            raise InputError("A column that the formula scales has numbers beyond 1e150: multiply it by a small constant.")
+            raise InputError(
+                "A column that the formula scales has numbers beyond 1e150: multiply it by a small constant."
+            )
         parts = _split(x)
         low = ((parts[0] * parts[0] - high) + 2 * parts[0] * parts[1]) + parts[1] * parts[1]
         self.squares += exact_sum(high) + exact_sum(low)

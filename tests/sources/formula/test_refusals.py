@@ -1,0 +1,106 @@
+"""What a formula cannot say, in one sentence each; and nothing of a formula is ever run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import partsketch as ps
+from partsketch.sources import open_source
+from partsketch.sources.formula.expressions import read_expression
+from tests.sources.formula.data import columns, frame
+
+FRAME = frame()
+
+REFUSED = [
+    ("fare ~ (", "Cannot read the formula 'fare ~ (': "),
+    ("fare ~ distance | zone", "has several parts separated by '|'"),
+    ("fare ~ distence", "There is no column 'distence' in the data: did you mean 'distance'?"),
+    ("fare ~ log(`no such`)", "There is no column 'no such' in the data"),
+    ("fare ~ 0", "has no features and no intercept"),
+    ("zone ~ distance", "target 'zone' of the formula must be one column of numbers"),
+    ("fare:night ~ distance", "must be one column: use I(…)"),
+    ("fare ~ pickup", "Column 'pickup' holds timestamps: say what to take of them, such as days(pickup)"),
+    ("fare ~ C(pickup)", "Column 'pickup' holds timestamps"),
+    ("fare ~ log(zone)", "'log(zone)' in the formula counts with text"),
+    ("fare ~ log(pickup)", "'log(pickup)' in the formula counts with dates"),
+    ("fare ~ hour(distance)", "takes hour of what is neither dates nor timestamps"),
+    ("fare ~ I(zone > 'a')", "can be compared by == and !="),
+    ("fare ~ lag(distance)", "There is no function for 'lag(distance)'"),
+    ("fare ~ I(bs(hour, 4))", "gives several columns and must be a term of its own"),
+    ("fare ~ center(scale(hour))", "cannot depend on what is found of all rows"),
+    ("fare ~ bs(hour, 2)", "df of bs(hour, 2) is too small: give at least 3"),
+    ("fare ~ bs(hour, df=4, knots=[3])", "has df and knots"),
+    ("fare ~ bs(hour, night)", "Write numbers, not columns"),
+    ("fare ~ poly(hour, 0)", "give 1 to 20"),
+    ("fare ~ poly(night, 2)", "needs more than 2 different values; there are 2"),
+    ("fare ~ bs(I(0 * hour), 4)", "needs a column of different values"),
+    ("fare ~ scale(I(0 * hour))", "needs a column of different values"),
+    ("fare ~ C(zone, contr.other)", "contrasts that are not known"),
+    ("fare ~ C(zone, contr.treatment('z'))", "do not go with its levels"),
+    ("fare ~ hour + 2:hour", "Term already seen with a different numerical scaling"),
+    ("fare ~ log(I(distance - 5))", "is not a number in row"),
+    ("fare ~ I(1 / night)", "is infinite in row"),
+    ("fare ~ hour.real", "There is no column 'hour.real'"),
+    ("fare ~ I(hour.real)", "parts of dates, such as x.dt.hour"),
+    ("fare ~ I(__import__('os').system('true'))", "There is no function"),
+    ("fare ~ I((lambda: 1)())", "There is no function"),
+    ("fare ~ I([x for x in hour])", "write numbers, columns, signs and functions"),
+    ("fare ~ I(hour @ hour)", "write + - *"),
+    ("fare ~ {exec('1')}", "There is no function"),
+    ("fare ~ C(zone, __import__('os'))", "contrasts that are not known"),
+]
+
+
+@pytest.mark.parametrize(("formula", "sentence"), REFUSED)
+def test_refusals(formula: str, sentence: str) -> None:
+    with pytest.raises(ps.InputError) as error:
+        columns(open_source(FRAME, formula=formula))
+    assert sentence in str(error.value)
+    assert "\x1b" not in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["x" * 20_000, "(" * 5000 + "x" + ")" * 5000, "x" + " + x" * 2400])
+def test_long_expressions_are_no_trap(text: str) -> None:
+    with pytest.raises((ps.InputError, RecursionError)):
+        read_expression(text)
+        raise RecursionError
+
+
+def test_missing_values_name_their_column() -> None:
+    rows = FRAME.assign(hour=FRAME["hour"].where(FRAME["hour"] != 3), zone=FRAME["zone"].where(FRAME["hour"] != 5))
+    for formula, name in (("fare ~ bs(hour, 4)", "hour"), ("fare ~ zone", "zone"), ("fare ~ I(hour > 3)", "hour")):
+        with pytest.raises(ps.InputError, match=f"Column '{name}' has a missing value in row"):
+            columns(open_source(rows, formula=formula))
+
+
+def test_too_many_levels() -> None:
+    table = pa.table({"y": list(range(10_001)), "name": [f"n{i}" for i in range(10_001)]})
+    for formula in ("y ~ name", "y ~ C(name)", "y ~ C(y)"):
+        with pytest.raises(ps.InputError, match="more than 10000 distinct values"):
+            open_source(table, formula=formula)
+
+
+def test_a_stream_that_is_read_once() -> None:
+    def stream() -> Any:
+        return pa.table(FRAME[["fare", "distance", "zone"]]).to_reader()
+
+    assert columns(open_source(stream(), formula="fare ~ log(distance)")).shape == (2, len(FRAME))
+    with pytest.raises(ps.InputError, match="needs a pass over the data for zone"):
+        open_source(stream(), formula="fare ~ zone")
+    given = open_source(stream(), formula="fare ~ zone", levels={"zone": sorted(set(FRAME["zone"]))})
+    assert columns(given).shape == (4, len(FRAME))
+
+
+def test_a_column_may_be_called_like_a_formula() -> None:
+    table = pa.table({"a ~ b": [1.0, 2.0, 4.0], "x": [1.0, 2.0, 3.0]})
+    assert ps.fit(table, "a ~ b").target_names == ("a ~ b",)
+
+
+def test_dates_are_left_out_of_an_encoding_with_a_note() -> None:
+    with pytest.warns(ps.PartsketchWarning, match="Column 'pickup' holds timestamps and was left out"):
+        model = ps.fit(FRAME, "fare", encode=True)
+    assert not any("pickup" in name for name in model.feature_names)
