@@ -38,6 +38,7 @@ def fit(
     averaging: str = "equal",
     weighting: str = "rows",
     alpha: float = 0.0,
+    vcov: str | Mapping[str, str] = "iid",
     engine: Any = "local",
     random_state: Any = None,
     weights: str | None = None,
@@ -64,7 +65,7 @@ def fit(
     features
         Names of the feature columns; None takes all others.
     method, n_partitions, partition_by, remainder, sketch, sketch_size, sparsity, fit_intercept, averaging, weighting, \
-alpha, route, engine, random_state
+alpha, vcov, route, engine, random_state
         As in `SketchedRegression`; partition_by may also be "file".
     weights
         Name of a column of sample weights.

@@ -16,6 +16,7 @@ from partsketch.fitting.keywords import AUTO
 from partsketch.fitting.memory import Sizes, check_memory
 from partsketch.fitting.options import FitOptions
 from partsketch.fitting.refinement.routes import FACTOR_ROUTE
+from partsketch.fitting.robust.vcov import IID
 from partsketch.fitting.sketch_size import choose_sketch_size
 from partsketch.model.methods import METHODS
 from partsketch.model.model import Model
@@ -78,6 +79,8 @@ def check_batches(options: FitOptions) -> None:
             f"partial_fit makes partitions of batches, and partition_by={options.partition_by!r} asks for others: use "
             "partition_by='order', or fit."
         )
+    if options.vcov != IID:
+        raise InputError(f"vcov={options.vcov!r} reads the rows twice: partial_fit has each batch once; use vcov='iid'.")
     if options.remainder != "spread" or options.route == "iterate" or options.checkpoint is not None:
         raise InputError("partial_fit goes with remainder='spread', no checkpoint, and any route but 'iterate'.")
     sketch = get_sketch(options.sketch)

@@ -18,6 +18,8 @@ from partsketch.fitting.memory import Sizes, check_memory, gathering_bytes
 from partsketch.fitting.options import FitOptions
 from partsketch.fitting.refinement.exact import Refined
 from partsketch.fitting.refinement.routes import FACTOR_ROUTE, is_sparse, refine_if_quicker
+from partsketch.fitting.robust.errors import RowErrors
+from partsketch.fitting.robust.vcov import IID
 from partsketch.fitting.sketch_size import choose_sketch_size, counted_if_needed
 from partsketch.model.build import Circumstances, build_model
 from partsketch.model.combine import combine_summaries
@@ -53,6 +55,13 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
     """
     method = METHODS[options.method]
     features = estimated_columns(source, options)
+    if options.vcov != IID:
+        if not source.replayable:
+            raise InputError(
+                f"vcov={options.vcov!r} reads the rows twice, and a {source.description} can be read only once: pass a "
+                "table (reader.read_all()) or a file."
+            )
+        options = replace(options, route="factor")
     unreadable = source.unreadable
     source, partitioning, left_out = _partition(source, options, len(features))
     _check_count(partitioning.count, len(unreadable), options)
@@ -106,7 +115,8 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
                 gathered = gather(source, request, engine, options.tolerance, checkpoint)
         _check_rows(gathered, options, len(features))
         circumstances = ({**reasons, **(chosen or {})}, tuple(warnings), left_out, unreadable)
-        return finish_fit(source, options, engine.name, gathered, refined, *circumstances)
+        errors = None if options.vcov == IID else RowErrors(source, partitioning, engine, options.vcov)
+        return finish_fit(source, options, engine.name, gathered, refined, *circumstances, errors=errors)
 
 
 def _check_memory(source: Source, request: SummaryRequest, options: FitOptions) -> None:
@@ -139,8 +149,12 @@ def finish_fit(
     warnings: tuple[str, ...] = (),
     rows_left_out: int = 0,
     unreadable: tuple[PartitionLeftOut, ...] = (),
+    errors: RowErrors | None = None,
 ) -> Fit:
-    """Solve what was gathered of the rows of a source, or take the refined solution, and write the record."""
+    """Solve what was gathered of the rows of a source, or take the refined solution, and write the record.
+
+    `errors` makes standard errors that need one more pass over the rows.
+    """
     method = METHODS[options.method]
     features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
     regression = Regression(
@@ -179,6 +193,8 @@ def finish_fit(
         partitions_left_out=(*unreadable, *gathered.left_out),
     )
     model = build_model(options.method, standard, combination, regression, circumstances)
+    if errors is not None:
+        model = errors.noted_in(model, combination.solutions[0], regression)
     return Fit(model, gathered.summaries, restored(combination, regression), gathered)
 
 

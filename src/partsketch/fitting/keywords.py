@@ -65,6 +65,10 @@ class FitKeywords:
         ),
     )
     alpha: float = field(default=0.0, metadata=_told("Ridge penalty on all rows together."))
+    vcov: Any = field(
+        default="iid",
+        metadata=_told("What the noise of an exact fit may be: iid, HC0, HC1, HC2, HC3, CRV1:COLUMN or CRV3:COLUMN."),
+    )
     engine: Any = field(
         default="local",
         metadata=_told("Where summaries are made: local, dask, ray, spark, or an address such as dask://host:8786."),

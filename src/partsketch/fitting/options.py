@@ -16,6 +16,7 @@ from partsketch.common.errors import InputError
 from partsketch.engines.tolerance import Tolerance
 from partsketch.fitting.keywords import AUTO, FitKeywords, choices_of
 from partsketch.fitting.limits import Limits, limits_from
+from partsketch.fitting.robust.vcov import IID, cluster_of, read_vcov
 from partsketch.model.methods import METHODS
 from partsketch.sketches.base import get_sketch, sparsity_refused
 
@@ -44,6 +45,7 @@ class FitOptions:
     checkpoint: str | None = None
     limits: Limits | None = None
     sparsity: int | None = None
+    vcov: str = FitKeywords.vcov
     # Who makes options by hand wants summaries, and only a factor is one.
     route: str = "factor"
 
@@ -56,6 +58,7 @@ class FitOptions:
             "seed": seed_from(keywords.random_state, keywords.checkpoint),
             "checkpoint": None if keywords.checkpoint is None else fspath(keywords.checkpoint),
             "limits": None if keywords.limits is None else limits_from(keywords.limits),
+            "vcov": read_vcov(keywords.vcov),
         }
         return cls(**{**same, **own})
 
@@ -96,7 +99,25 @@ class FitOptions:
         if self.route == "iterate" and (not exact or self.alpha > 0):
             raise InputError("route='iterate' goes with method='exact' and alpha=0.")
         refuse_too_many(n_partitions=self.n_partitions, sketch_size=self.sketch_size, sparsity=self.sparsity)
+        self._check_vcov(exact)
         self._check_faults()
+
+    def _check_vcov(self, exact: bool) -> None:
+        if self.vcov == IID:
+            return
+        if not exact or self.alpha > 0:
+            raise InputError(
+                f"vcov={self.vcov!r} goes with method='exact' (or 'auto' without limits) and alpha=0: other fits have "
+                "errors of their own kind."
+            )
+        if self.route == "iterate":
+            raise InputError(f"vcov={self.vcov!r} needs the factor of all rows: use route='factor', or leave it open.")
+        column = cluster_of(self.vcov)
+        if column is not None and self.partition_by not in ("order", column):
+            raise InputError(
+                f"vcov={self.vcov!r} has clusters, and partition_by={self.partition_by!r} asks for partitions, which an "
+                "exact fit does not have: leave partition_by out."
+            )
 
     def _check_faults(self) -> None:
         if self.deadline is not None and (not isinstance(self.deadline, numbers.Real) or not self.deadline > 0):
@@ -127,7 +148,9 @@ class FitOptions:
 
     @property
     def partition_column(self) -> str | None:
-        """Name of the column that defines the partitions, if one does."""
+        """Name of the column that defines the partitions, or the clusters of standard errors, if one does."""
+        if cluster_of(self.vcov) is not None:
+            return cluster_of(self.vcov)
         return None if self.partition_by in RESERVED_PARTITIONS else self.partition_by
 
     def to_dict(self, engine_name: str) -> dict[str, Any]:

@@ -82,7 +82,8 @@ class Inference:
         Of the value at the centre of the features with itself and the other coefficients: for intervals of predictions,
         which the intercept of a column far from zero would spoil. None without an intercept or a covariance.
     vcov
-        What the standard errors assume: "iid" noise as above, or "CRV1", "CRV3", "wild": partitions are clusters.
+        What the standard errors assume: "iid" noise as above; "HC0" to "HC3": a variance of its own in every row; or
+        "CRV1", "CRV3", "wild": partitions, or the values of a column, are clusters.
     wild
         P-values and intervals of the wild bootstrap; None without one.
     """

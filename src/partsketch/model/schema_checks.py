@@ -196,7 +196,7 @@ def check_inference(inference: Inference, field: str, columns: int) -> None:
         one_of((THIS_FIT, EXACT_FIT), getattr(inference, name), f"{field}.{name}")
     _check_covariance(inference.covariance, inference.standard_errors, f"{field}.covariance")
     _check_around_exact(inference.around_exact, f"{field}.around_exact", columns)
-    one_of(("iid", "CRV1", "CRV3", "wild"), inference.vcov, f"{field}.vcov")
+    one_of(("iid", "HC0", "HC1", "HC2", "HC3", "CRV1", "CRV3", "wild"), inference.vcov, f"{field}.vcov")
     if inference.level_covariance is not None and inference.level_covariance.shape != (columns,):
         raise FieldError(f"'{field}.level_covariance' has another shape than the standard errors")
     if (inference.wild is not None) != (inference.vcov == "wild"):

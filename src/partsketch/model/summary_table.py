@@ -207,9 +207,14 @@ def _notes(model: Model, kind: str, of: str) -> tuple[str, ...]:
 def _assumptions(model: Model) -> list[str]:
     """Say what standard errors take for granted where it is not independent noise of one variance."""
     known = dict.fromkeys(inference.vcov for inference in model.inferences if inference.standard_errors is not None)
+    asked = str(model.record.options.get("vcov", "")).partition(":")[2]
+    if asked:
+        return [f"Standard errors take the values of column {asked!r} for clusters ({', '.join(known)})." for _ in known][:1]
     said = {
+        **{kind: f"Standard errors allow noise of another variance in every row ({kind})." for kind in known},
+        "iid": "",
         "CRV1": "Standard errors take partitions for clusters (CRV1).",
         "CRV3": "Standard errors take partitions for clusters (CRV3, the jackknife).",
         "wild": "P-values and intervals are of the wild cluster bootstrap; standard errors are CRV1.",
     }
-    return [said[vcov] for vcov in known if vcov in said]
+    return [said[vcov] for vcov in known if said[vcov]]

@@ -1,0 +1,210 @@
+"""From the sums of a pass to standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.common.free_memory import available_memory
+from partsketch.common.linalg.solution import Solution
+from partsketch.engines.base import Engine
+from partsketch.engines.gather import Collector, make_tasks
+from partsketch.engines.run import run_tasks
+from partsketch.engines.tolerance import Tolerance
+from partsketch.fitting.robust.scores import ScoreRequest, segment_rows_for
+from partsketch.fitting.robust.vcov import CRV, kind_of
+from partsketch.model.around_exact import MOST_COLUMNS_WITH_COVARIANCE
+from partsketch.model.inference import Inference
+from partsketch.model.model import Model
+from partsketch.model.regression import Regression
+from partsketch.sources.base import Source
+from partsketch.summaries.partitions import Partitioning
+from partsketch.summaries.tasks import Piece
+
+FloatArray = NDArray[np.float64]
+
+#: Above this condition number rows are multiplied with the root of the inverse before they are summed.
+_SAFE_CONDITION = 1e3
+#: How far the leverages of all rows may be from the rank, of which they are the sum: rounding, with a wide margin.
+_LARGEST_DRIFT = 1e-6
+#: A cluster with a larger share of some direction than this is taken out by adding the others, not by subtracting it.
+_LARGE_SHARE = 0.9
+#: What the others leave of a direction, below which they do not determine it.
+_NOTHING = 1e-10
+#: Copies of the sums of clusters at once: two that are merged, the result, and those that wait.
+_COPIES = 4
+
+
+@dataclass(frozen=True)
+class RowErrors:
+    """The rows of a fit, for the pass that its standard errors need.
+
+    Attributes
+    ----------
+    vcov
+        As in `FitOptions`.
+    """
+
+    source: Source
+    partitioning: Partitioning
+    engine: Engine
+    vcov: str
+
+    def noted_in(self, model: Model, solution: Solution, regression: Regression) -> Model:
+        """Return the model of a solution with these errors in place of those of independent noise of one variance."""
+        request = self._request(solution, regression)
+        whole = self._pass(request)
+        inferences = tuple(
+            _inference(inference, request, whole, solution, regression, number, self.source.partition_values)
+            for number, inference in enumerate(model.inferences)
+        )
+        return replace(model, inferences=inferences)
+
+    def _request(self, solution: Solution, regression: Regression) -> ScoreRequest:
+        kind, coordinates = kind_of(self.vcov), regression.coordinates
+        assert coordinates is not None
+        if solution.inverse != "exact":
+            raise InputError(f"vcov={self.vcov!r} needs the inverse of an exact factor: fit with route='factor'.")
+        clusters = len(self.source.partition_values) if kind in CRV else 0
+        if kind in CRV and clusters < 2:
+            raise InputError(f"vcov={self.vcov!r} needs at least two clusters, and the column has one value.")
+        whitened = kind in ("HC2", "HC3", "CRV3") or solution.condition > _SAFE_CONDITION
+        request = ScoreRequest(
+            self.partitioning,
+            bool(coordinates.free),
+            kind,
+            coordinates.centre,
+            coordinates.unit,
+            np.ascontiguousarray(solution.coefficients),
+            np.ascontiguousarray(solution.inverse_root) if whitened else None,
+            clusters,
+            segment_rows_for(clusters),
+        )
+        _check_memory(request, len(regression.targets))
+        return request
+
+    def _pass(self, request: ScoreRequest) -> Piece:
+        tasks = make_tasks(self.source, request.partitioning, segment_rows=request.segment_rows)
+        collected = Collector(request, tasks)
+        for outcome in run_tasks(self.engine, self.source, request, tasks, range(len(tasks)), Tolerance()):
+            collected.add(outcome)
+        whole = collected.fold.take(0)
+        if whole is None:
+            raise InputError(f"There are no rows in {self.source.description}.")
+        return whole
+
+
+def _check_memory(request: ScoreRequest, targets: int) -> None:
+    width = request.width
+    numbers = 1 + targets * width + (width * (width + 1) // 2 if request.kind == "CRV3" else 0)
+    needed = _COPIES * 8 * request.clusters * numbers
+    if needed > available_memory():
+        raise InputError(
+            f"vcov={request.kind!r} keeps {numbers:,} numbers for each of {request.clusters:,} clusters, and "
+            f"{needed / 2**30:.1f} GiB are not free: "
+            + ("ask for 'CRV1', use fewer features, " if request.kind == "CRV3" else "use fewer features ")
+            + "or a column with fewer values."
+        )
+
+
+def _inference(
+    inference: Inference,
+    request: ScoreRequest,
+    whole: Piece,
+    solution: Solution,
+    regression: Regression,
+    number: int,
+    names: Sequence[str],
+) -> Inference:
+    """Return what is known of the coefficients of one target."""
+    rows, rank = whole.row_count, solution.rank
+    if rows <= rank:
+        raise InputError(f"{rows} rows leave no degrees of freedom after rank {rank}.")
+    root = solution.inverse_root
+    # Spreads are lines in coordinates in which the Gram matrix is the identity: β = B γ.
+    if request.clusters:
+        spread, freedom = _cluster_spread(request, whole, root, rank, number, names)
+    else:
+        squares = whole.matrices[number]
+        spread = _square_root(squares if request.root is not None else root.T @ squares @ root)
+        spread *= np.sqrt(rows / (rows - rank)) if request.kind == "HC1" else 1.0
+        freedom = rows - rank
+    coordinates = regression.coordinates
+    assert coordinates is not None
+    line = spread @ (coordinates.transformation(number) @ root).T
+    errors = np.sqrt(np.einsum("ij,ij->j", line, line))
+    if not np.isfinite(errors).all():
+        raise InputError(f"vcov={request.kind!r} gives numbers beyond those of doubles: scale the columns.")
+    around_centre = spread @ (coordinates.scaling(number) @ root).T
+    few = len(errors) <= MOST_COLUMNS_WITH_COVARIANCE
+    return replace(
+        inference,
+        standard_errors=errors,
+        degrees_of_freedom=float(freedom),
+        covariance=line.T @ line if few else None,
+        level_covariance=around_centre[:, 0] @ around_centre if coordinates.free and few else None,
+        reason="",
+        vcov=request.kind,
+    )
+
+
+def _square_root(squares: FloatArray) -> FloatArray:
+    """Return S with SᵀS the given matrix, which is that but for rounding."""
+    values, vectors = np.linalg.eigh((squares + squares.T) / 2)
+    return np.asarray(np.sqrt(np.clip(values, 0.0, None))[:, None] * vectors.T)
+
+
+def _cluster_spread(
+    request: ScoreRequest, whole: Piece, root: FloatArray, rank: int, number: int, names: Sequence[str]
+) -> tuple[FloatArray, int]:
+    """Return lines whose squares add up to the covariance of γ, and degrees of freedom."""
+    lines, rows, width = whole.matrices[0], whole.row_count, request.width
+    count = len(lines)
+    if count < 2:
+        raise InputError("All rows that are used are in one cluster: there must be two at least.")
+    scores = lines[:, 1 + number * width : 1 + (number + 1) * width]
+    scores = scores if request.root is not None else scores @ root
+    if request.kind == "CRV1":
+        scale = count / (count - 1) * (rows - 1) / (rows - rank)
+        return np.sqrt(scale) * _narrow(scores), count - 1
+    products = _unpacked(lines[:, 1 + request.coefficients.shape[1] * width :], width)
+    drift = abs(float(np.einsum("gii->", products)) - rank)
+    if drift > _LARGEST_DRIFT * rank:
+        raise InputError("Columns are too nearly dependent for vcov='CRV3': leave some out, or ask for 'iid'.")
+    told = [names[int(label)] for label in lines[:, 0]]
+    return np.sqrt((count - 1) / count) * _narrow(_left_out(products, scores, told)), count - 1
+
+
+def _narrow(lines: FloatArray) -> FloatArray:
+    """Return few lines with the same squares in place of many."""
+    return np.linalg.qr(lines, mode="r") if len(lines) > 2 * lines.shape[1] else lines
+
+
+def _unpacked(packed: FloatArray, width: int) -> FloatArray:
+    """Return symmetric matrices of which the lower triangles are given, line by line."""
+    matrices = np.zeros((len(packed), width, width))
+    below = np.tril_indices(width)
+    matrices[:, below[0], below[1]] = packed
+    matrices[:, below[1], below[0]] = packed
+    return matrices
+
+
+def _left_out(products: FloatArray, scores: FloatArray, names: Sequence[str]) -> FloatArray:
+    """Return γ without each cluster, less γ: shape (clusters, rank)."""
+    rank = scores.shape[1]
+    shares = np.linalg.eigvalsh(products)[:, -1] if rank else np.zeros(len(products))
+    large = np.flatnonzero(shares > _LARGE_SHARE)
+    others = np.eye(rank) - products
+    for cluster in large:
+        # What lies outside a cluster that has nearly all of a direction is added up, not what is left of the identity.
+        others[cluster] = products[np.arange(len(products)) != cluster].sum(axis=0)
+        if rank and np.linalg.eigvalsh(others[cluster])[0] < _NOTHING:
+            raise InputError(
+                f"Without the rows of cluster {names[cluster]!r} the others do not determine all coefficients, and "
+                "vcov='CRV3' leaves out each in turn: ask for 'CRV1', or leave columns out."
+            )
+    return np.asarray(-np.linalg.solve(others, scores[..., None])[..., 0])

@@ -1,0 +1,58 @@
+"""Sums by cluster, row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.linalg.compiled import compiled
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@compiled
+def add_scores(labels: IntArray, rows: FloatArray, factors: FloatArray, slots: IntArray, used: int, sums: FloatArray) -> int:
+    """Add every row, times its factor for each target, to the sums of its cluster; return how many have some.
+
+    Parameters
+    ----------
+    rows
+        One column per row of the data.
+    factors
+        One line per target.
+    slots
+        Where the sums of each cluster are; -1 for none yet.
+    sums
+        One line per cluster: its number, then the sums of the first target, and so on.
+    """
+    width = rows.shape[0]
+    for row in range(len(labels)):
+        slot = slots[labels[row]]
+        if slot < 0:
+            slot = used
+            used += 1
+            slots[labels[row]] = slot
+            sums[slot, 0] = labels[row]
+            for j in range(1, sums.shape[1]):
+                sums[slot, j] = 0.0
+        for target in range(factors.shape[0]):
+            factor = factors[target, row]
+            first = 1 + target * width
+            for j in range(width):
+                sums[slot, first + j] += factor * rows[j, row]
+    return used
+
+
+@compiled
+def add_products(labels: IntArray, rows: FloatArray, weights: FloatArray, slots: IntArray, first: int, sums: FloatArray) -> None:
+    """Add the products of the columns of every row with one another to the sums of its cluster, from place `first`."""
+    width = rows.shape[0]
+    for row in range(len(labels)):
+        slot = slots[labels[row]]
+        place = first
+        for i in range(width):
+            value = weights[row] * rows[i, row]
+            for j in range(i + 1):
+                sums[slot, place] += value * rows[j, row]
+                place += 1

@@ -1,0 +1,213 @@
+"""The pass over the rows: residuals of the fit, times the columns, squared and summed, or summed by cluster.
+
+Rows are in the coordinates of the fit: columns measured from a centre, in units of their spread. Where columns are
+nearly dependent, and where leverages are needed, they are also multiplied with a root of the inverse Gram matrix, so
+that their own Gram matrix is the identity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.errors import InputError
+from partsketch.fitting.robust import kernels
+from partsketch.sketches.base import SEGMENT_ROWS, Merging
+from partsketch.sources.base import Block, Source
+from partsketch.summaries.partitions import Partitioning
+from partsketch.summaries.tasks import Feeder, PassRequest, Piece
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+#: Numbers of a tile, which stay in the cache, and its rows.
+_TILE_NUMBERS, _LEAST_ROWS, _MOST_ROWS = 1 << 16, 128, 4096
+#: A row that leaves less than this of itself to the others determines a coefficient alone.
+_ALONE = 1e-9
+#: Powers of 1 − leverage that residuals are divided by.
+_POWERS = {"HC2": 0.5, "HC3": 1.0}
+#: Most rows of a segment.
+_LONGEST_SEGMENT = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreRequest(PassRequest):
+    """Asks for what the noise does to the coefficients.
+
+    Attributes
+    ----------
+    kind
+        "HC0" to "HC3", "CRV1" or "CRV3".
+    centre, unit
+        Of the columns, the intercept first, then features and targets.
+    coefficients
+        In these coordinates, shape (columns, targets).
+    root
+        What rows are multiplied with, shape (columns, rank); None leaves them as they are.
+    clusters
+        How many values the column of the clusters has.
+    """
+
+    partitioning: Partitioning
+    fit_intercept: bool
+    kind: str
+    centre: FloatArray
+    unit: FloatArray
+    coefficients: FloatArray
+    root: FloatArray | None
+    clusters: int = 0
+    segment_rows: int = SEGMENT_ROWS
+
+    @property
+    def merging(self) -> Merging:
+        """Adding, cluster by cluster where there are some."""
+        return ByCluster() if self.clusters else Merging()
+
+    @property
+    def width(self) -> int:
+        """Number of columns after the multiplication."""
+        return len(self.coefficients) if self.root is None else int(self.root.shape[1])
+
+    def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
+        """Return what takes the rows of one segment."""
+        return (_Clusters if self.clusters else _Squares)(self, partition, segment)
+
+
+def segment_rows_for(clusters: int) -> int:
+    """Return a length of segments with which their sums are no more numbers than their rows."""
+    rows = SEGMENT_ROWS
+    while rows < 2 * clusters and rows < _LONGEST_SEGMENT:
+        rows *= 2
+    return rows
+
+
+class ByCluster(Merging):
+    """Adds lines of the same cluster, whose number comes first; lines are in the order of these numbers."""
+
+    def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Return the sums of both."""
+        lines = np.vstack([first, second])
+        order = np.argsort(lines[:, 0], kind="stable")
+        lines = lines[order]
+        starts = np.flatnonzero(np.diff(lines[:, 0], prepend=-1.0))
+        merged = np.add.reduceat(lines, starts, axis=0)
+        merged[:, 0] = lines[starts, 0]
+        return np.asarray(merged)
+
+
+class _Feeder:
+    """Collects rows into tiles of a fixed height, and sums what subclasses make of them."""
+
+    def __init__(self, request: ScoreRequest, partition: int, segment: int) -> None:
+        self.request, self._place = request, (partition, segment)
+        self._first = int(request.fit_intercept)
+        columns, self._targets = request.coefficients.shape
+        self._height = int(np.clip(_TILE_NUMBERS // (columns + self._targets), _LEAST_ROWS, _MOST_ROWS))
+        self._tile = np.empty((columns + self._targets, self._height))
+        self._weights = np.empty(self._height)
+        self._labels = np.empty(self._height, dtype=np.int64)
+        self._numbers = np.empty(self._height, dtype=np.int64)
+        self._filled = self._rows = 0
+        self._weight = 0.0
+
+    def feed(self, block: Block, begin: int, end: int) -> None:
+        """Take rows of a block."""
+        while begin < end:
+            count = min(end - begin, self._height - self._filled)
+            here = slice(self._filled, self._filled + count)
+            block.copy_into(self._tile[self._first :, here], begin, begin + count)
+            self._weights[here] = 1.0 if block.weights is None else block.weights[begin : begin + count]
+            self._numbers[here] = block.row_numbers[begin : begin + count]
+            if self.request.clusters:
+                assert block.labels is not None
+                self._labels[here] = block.labels[begin : begin + count]
+            self._filled += count
+            begin += count
+            if self._filled == self._height:
+                self._flush()
+
+    def _flush(self) -> None:
+        """Turn the tile into residuals and rows in the coordinates of the fit, and sum them."""
+        count, request = self._filled, self.request
+        if not count:
+            return
+        tile, weights = self._tile[:, :count], self._weights[:count]
+        if self._first:
+            tile[0] = 1.0
+        tile[self._first :] -= request.centre[self._first :, None]
+        tile /= request.unit[:, None]
+        columns = len(request.coefficients)
+        rows = tile[:columns]
+        residuals = tile[columns:] - request.coefficients.T @ rows
+        made = rows if request.root is None else request.root.T @ rows
+        self._sum(made, residuals * weights, weights, count)
+        self._rows += count
+        self._weight += float(weights.sum())
+        self._filled = 0
+
+    def _sum(self, rows: FloatArray, scores: FloatArray, weights: FloatArray, count: int) -> None:
+        raise NotImplementedError
+
+    def _matrices(self) -> tuple[FloatArray, ...]:
+        raise NotImplementedError
+
+    def finish(self) -> Piece:
+        """Return the piece."""
+        self._flush()
+        nothing = np.zeros((2, self._targets))
+        return Piece(*self._place, self._matrices(), self._rows, self._weight, nothing)
+
+
+class _Squares(_Feeder):
+    """Sums squares of scores, one matrix per target."""
+
+    def __init__(self, request: ScoreRequest, partition: int, segment: int) -> None:
+        super().__init__(request, partition, segment)
+        self._sums = np.zeros((self._targets, request.width, request.width))
+
+    def _sum(self, rows: FloatArray, scores: FloatArray, weights: FloatArray, count: int) -> None:
+        kind = self.request.kind
+        if kind in _POWERS:
+            left = 1.0 - np.einsum("ij,ij->j", rows, rows) * weights
+            if left.min() < _ALONE:
+                number = int(self._numbers[int(np.argmin(left))])
+                raise InputError(
+                    f"Row {number} alone determines a coefficient, and vcov={kind!r} asks what the others say without it: "
+                    "ask for 'HC1', or leave the column out that only this row has."
+                )
+            scores = scores / left ** _POWERS[kind]
+        for target in range(self._targets):
+            scaled = rows * scores[target]
+            self._sums[target] += scaled @ scaled.T
+
+    def _matrices(self) -> tuple[FloatArray, ...]:
+        return tuple(self._sums)
+
+
+class _Clusters(_Feeder):
+    """Sums scores, and for the jackknife products of columns, by cluster."""
+
+    def __init__(self, request: ScoreRequest, partition: int, segment: int) -> None:
+        super().__init__(request, partition, segment)
+        self._slots = np.full(request.clusters, -1, dtype=np.int64)
+        width = request.width
+        self._products = 1 + self._targets * width
+        self._sums = np.empty((64, self._products + (width * (width + 1) // 2 if request.kind == "CRV3" else 0)))
+        self._used = 0
+
+    def _sum(self, rows: FloatArray, scores: FloatArray, weights: FloatArray, count: int) -> None:
+        if self._used + count > len(self._sums):
+            most = self.request.clusters
+            grown = np.empty((min(max(2 * len(self._sums), self._used + count), most + count), self._sums.shape[1]))
+            grown[: self._used] = self._sums[: self._used]
+            self._sums = grown
+        labels = self._labels[:count]
+        self._used = kernels.add_scores(labels, rows, scores, self._slots, self._used, self._sums)
+        if self.request.kind == "CRV3":
+            kernels.add_products(labels, rows, weights, self._slots, self._products, self._sums)
+
+    def _matrices(self) -> tuple[FloatArray, ...]:
+        found = self._sums[: self._used]
+        return (found[np.argsort(found[:, 0], kind="stable")],)

@@ -1,0 +1,39 @@
+"""What may be asked of the noise: names, checked and written as one text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from partsketch.common.errors import InputError
+
+#: Noise of a variance of its own in every row, and how errors of it are weighed.
+HC = ("HC0", "HC1", "HC2", "HC3")
+#: Noise that hangs together within the values of a column.
+CRV = ("CRV1", "CRV3")
+IID = "iid"
+
+
+def read_vcov(given: Any) -> str:
+    """Return what was given as text: "iid", "HC1", or "CRV1:city" for {"CRV1": "city"}."""
+    if isinstance(given, Mapping) and len(given) == 1:
+        ((kind, column),) = given.items()
+        given = f"{kind}:{column}" if isinstance(column, str) else None
+    if given in (IID, *HC):
+        return str(given)
+    kind, colon, column = str(given).partition(":")
+    if kind in CRV and colon and column:
+        return str(given)
+    if kind in CRV:
+        raise InputError(f"vcov={kind!r} needs the column of the clusters: write {{{kind!r}: 'city'}} (--vcov {kind}:city).")
+    raise InputError(f"vcov is {given!r}: choose 'iid', {', '.join(map(repr, HC))}, {{'CRV1': column}} or {{'CRV3': column}}.")
+
+
+def kind_of(vcov: str) -> str:
+    """Return the kind without the column of the clusters."""
+    return vcov.partition(":")[0]
+
+
+def cluster_of(vcov: str) -> str | None:
+    """Return the column of the clusters, if there is one."""
+    return vcov.partition(":")[2] or None
