@@ -53,6 +53,7 @@ def saved_keys() -> list[str]:
     ]
     asked += [{**asked[0], "alpha": 1.0}, {**asked[2], "averaging": "inverse_variance"}, {**asked[3], "sketch": "srht"}]
     models = [ps.fit(table, "y", encode=True, random_state=0, **options) for options in asked]
+    models.append(ps.fit(table, "y ~ center(a) * kind", vcov="HC1"))
     # As a file has it: tuples are lists there.
     files = [json.loads(json.dumps(model.to_dict())) for model in models]
     return sorted({path for file in files for path in key_paths(file)})

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.sources.arrow_values import BoolArray, as_numbers, coded, distinct_texts
@@ -19,6 +21,8 @@ Key = int | float | str
 # Beyond these numbers a column is an identifier, not a category, and would exhaust memory.
 MOST_LEVELS = 10_000
 MOST_PARTITIONS = 1_000_000
+#: Range of whole numbers up to which tables are quicker than sorting.
+_WIDEST_TABLE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class PartitionColumn:
     name: str
     values: tuple[Key, ...]
 
-    @property
+    @cached_property
     def texts(self) -> tuple[str, ...]:
         """The values as text."""
         return tuple(value if isinstance(value, str) else _number_text(value) for value in self.values)
@@ -36,23 +40,50 @@ class PartitionColumn:
     def labels(self, column: Any) -> tuple[IntArray, BoolArray | None]:
         """Return the index of every row's value, and where it is missing."""
         if not _has_number_keys(column):
-            codes, absent, unknown, found = coded(column, {str(value): i for i, value in enumerate(self.values)})
+            codes, absent, unknown, found = coded(column, self._codes)
             if unknown is not None:
                 raise self._changed(found[0])
             return codes, absent if absent.any() else None
         numbers, missing = _keys(column)
-        values = np.array(self.values, dtype=self._number_type())
+        values = self._numbers
         if values.dtype.kind != "f" and numbers.dtype.kind != "f":
             # Two integer types would be compared as float64, which confuses large numbers.
-            numbers = numbers.astype(values.dtype)
-        labels = np.searchsorted(values, numbers)
-        labels = np.minimum(labels, len(values) - 1)
+            numbers = numbers.astype(values.dtype, copy=False)
+        labels = self._looked_up(numbers)
         differs = values[labels] != numbers
         if missing is not None:
             differs &= ~missing
         if differs.any():
             raise self._changed(str(numbers[np.argmax(differs)]))
         return labels.astype(np.int64, copy=False), missing
+
+    @cached_property
+    def _codes(self) -> dict[str, int]:
+        return {str(value): i for i, value in enumerate(self.values)}
+
+    @cached_property
+    def _numbers(self) -> NDArray[Any]:
+        return np.array(self.values, dtype=self._number_type())
+
+    @cached_property
+    def _table(self) -> IntArray | None:
+        """Labels of all whole numbers from the first value to the last, where these are not many more than values."""
+        values = self._numbers
+        if values.dtype != np.int64 or int(values[-1]) - int(values[0]) >= _WIDEST_TABLE + 4 * len(values):
+            return None
+        table = np.zeros(int(values[-1]) - int(values[0]) + 1, dtype=np.int64)
+        table[values - values[0]] = np.arange(len(values))
+        return table
+
+    def _looked_up(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        values = self._numbers
+        if self._table is not None and numbers.dtype == np.int64:
+            return self._table[np.clip(numbers, values[0], values[-1]) - values[0]]
+        return np.minimum(np.searchsorted(values, numbers), len(values) - 1)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is made of the values is made again where they arrive.
+        return {"name": self.name, "values": self.values}
 
     def _number_type(self) -> type[np.generic]:
         if not all(isinstance(value, int) for value in self.values):
@@ -71,12 +102,29 @@ def distinct_keys(column: Any, kept: BoolArray | None) -> set[Key]:
     if not _has_number_keys(column):
         return set(distinct_texts(column, kept))
     numbers, missing = _keys(column)
-    counted = np.ones(len(numbers), dtype=bool) if kept is None else kept
-    return set(np.unique(numbers[counted if missing is None else counted & ~missing]).tolist())
+    if kept is not None or missing is not None:
+        counted = np.ones(len(numbers), dtype=bool) if kept is None else kept
+        numbers = numbers[counted if missing is None else counted & ~missing]
+    return set(_distinct(numbers).tolist())
+
+
+def _distinct(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return the different numbers; whole ones that lie close together need no sorting."""
+    if numbers.dtype.kind != "i" or not len(numbers):
+        return np.unique(numbers)
+    first, last = int(numbers.min()), int(numbers.max())
+    if last - first >= _WIDEST_TABLE:
+        return np.unique(numbers)
+    seen = np.zeros(last - first + 1, dtype=bool)
+    seen[numbers.astype(np.int64) - first] = True
+    return np.flatnonzero(seen) + first
 
 
 def sorted_keys(keys: Iterable[Key]) -> tuple[Key, ...]:
     """Sort values numerically when all of them are numbers or read as numbers, else as text."""
+    keys = tuple(keys)
+    if all(type(key) is int for key in keys):
+        return tuple(sorted(keys))
     try:
         numbers = {key: float(key) for key in keys}
     except ValueError:

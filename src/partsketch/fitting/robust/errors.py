@@ -72,15 +72,17 @@ class RowErrors:
         clusters = len(self.source.partition_values) if kind in CRV else 0
         if kind in CRV and clusters < 2:
             raise InputError(f"vcov={self.vcov!r} needs at least two clusters, and the column has one value.")
+        units = coordinates.unit[: coordinates.features]
         whitened = kind in ("HC2", "HC3", "CRV3") or solution.condition > _SAFE_CONDITION
         request = ScoreRequest(
             self.partitioning,
             bool(coordinates.free),
             kind,
             coordinates.centre,
-            coordinates.unit,
-            np.ascontiguousarray(solution.coefficients),
-            np.ascontiguousarray(solution.inverse_root) if whitened else None,
+            coordinates.unit[coordinates.features :],
+            np.ascontiguousarray(solution.coefficients / units[:, None]),
+            np.ascontiguousarray(solution.inverse_root / units[:, None]) if whitened else None,
+            units,
             clusters,
             segment_rows_for(clusters),
         )

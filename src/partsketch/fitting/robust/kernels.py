@@ -18,7 +18,7 @@ def add_scores(labels: IntArray, rows: FloatArray, factors: FloatArray, slots: I
     Parameters
     ----------
     rows
-        One column per row of the data.
+        One line per row of the data.
     factors
         One line per target.
     slots
@@ -26,7 +26,7 @@ def add_scores(labels: IntArray, rows: FloatArray, factors: FloatArray, slots: I
     sums
         One line per cluster: its number, then the sums of the first target, and so on.
     """
-    width = rows.shape[0]
+    width = rows.shape[1]
     for row in range(len(labels)):
         slot = slots[labels[row]]
         if slot < 0:
@@ -40,19 +40,19 @@ def add_scores(labels: IntArray, rows: FloatArray, factors: FloatArray, slots: I
             factor = factors[target, row]
             first = 1 + target * width
             for j in range(width):
-                sums[slot, first + j] += factor * rows[j, row]
+                sums[slot, first + j] += factor * rows[row, j]
     return used
 
 
 @compiled
 def add_products(labels: IntArray, rows: FloatArray, weights: FloatArray, slots: IntArray, first: int, sums: FloatArray) -> None:
     """Add the products of the columns of every row with one another to the sums of its cluster, from place `first`."""
-    width = rows.shape[0]
+    width = rows.shape[1]
     for row in range(len(labels)):
         slot = slots[labels[row]]
         place = first
         for i in range(width):
-            value = weights[row] * rows[i, row]
+            value = weights[row] * rows[row, i]
             for j in range(i + 1):
-                sums[slot, place] += value * rows[j, row]
-                place += 1
+                sums[slot, place + j] += value * rows[row, j]
+            place += i + 1

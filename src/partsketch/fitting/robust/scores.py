@@ -26,8 +26,6 @@ IntArray = NDArray[np.int64]
 _TILE_NUMBERS, _LEAST_ROWS, _MOST_ROWS = 1 << 16, 128, 4096
 #: A row that leaves less than this of itself to the others determines a coefficient alone.
 _ALONE = 1e-9
-#: Powers of 1 − leverage that residuals are divided by.
-_POWERS = {"HC2": 0.5, "HC3": 1.0}
 #: Most rows of a segment.
 _LONGEST_SEGMENT = 1 << 22
 
@@ -40,12 +38,16 @@ class ScoreRequest(PassRequest):
     ----------
     kind
         "HC0" to "HC3", "CRV1" or "CRV3".
-    centre, unit
-        Of the columns, the intercept first, then features and targets.
+    centre
+        What is taken off the columns, the intercept first, then features and targets.
+    target_units
+        What targets are then divided by.
     coefficients
-        In these coordinates, shape (columns, targets).
+        Of columns less their centre, shape (columns, targets).
     root
-        What rows are multiplied with, shape (columns, rank); None leaves them as they are.
+        What columns less their centre are multiplied with, shape (columns, rank); None divides them by `units` alone.
+    units
+        Of the features.
     clusters
         How many values the column of the clusters has.
     """
@@ -54,9 +56,10 @@ class ScoreRequest(PassRequest):
     fit_intercept: bool
     kind: str
     centre: FloatArray
-    unit: FloatArray
+    target_units: FloatArray
     coefficients: FloatArray
     root: FloatArray | None
+    units: FloatArray
     clusters: int = 0
     segment_rows: int = SEGMENT_ROWS
 
@@ -136,12 +139,13 @@ class _Feeder:
         tile, weights = self._tile[:, :count], self._weights[:count]
         if self._first:
             tile[0] = 1.0
-        tile[self._first :] -= request.centre[self._first :, None]
-        tile /= request.unit[:, None]
+        if request.centre.any():
+            tile[self._first :] -= request.centre[self._first :, None]
         columns = len(request.coefficients)
         rows = tile[:columns]
-        residuals = tile[columns:] - request.coefficients.T @ rows
-        made = rows if request.root is None else request.root.T @ rows
+        residuals = tile[columns:] / request.target_units[:, None] - request.coefficients.T @ rows
+        # Units are powers of two: to divide by them before or after sums is the same.
+        made = rows / request.units[:, None] if request.root is None else request.root.T @ rows
         self._sum(made, residuals * weights, weights, count)
         self._rows += count
         self._weight += float(weights.sum())
@@ -169,7 +173,7 @@ class _Squares(_Feeder):
 
     def _sum(self, rows: FloatArray, scores: FloatArray, weights: FloatArray, count: int) -> None:
         kind = self.request.kind
-        if kind in _POWERS:
+        if kind in ("HC2", "HC3"):
             left = 1.0 - np.einsum("ij,ij->j", rows, rows) * weights
             if left.min() < _ALONE:
                 number = int(self._numbers[int(np.argmin(left))])
@@ -177,7 +181,7 @@ class _Squares(_Feeder):
                     f"Row {number} alone determines a coefficient, and vcov={kind!r} asks what the others say without it: "
                     "ask for 'HC1', or leave the column out that only this row has."
                 )
-            scores = scores / left ** _POWERS[kind]
+            scores = scores / (left if kind == "HC3" else np.sqrt(left))
         for target in range(self._targets):
             scaled = rows * scores[target]
             self._sums[target] += scaled @ scaled.T
@@ -203,7 +207,7 @@ class _Clusters(_Feeder):
             grown = np.empty((min(max(2 * len(self._sums), self._used + count), most + count), self._sums.shape[1]))
             grown[: self._used] = self._sums[: self._used]
             self._sums = grown
-        labels = self._labels[:count]
+        labels, rows = self._labels[:count], np.ascontiguousarray(rows.T)
         self._used = kernels.add_scores(labels, rows, scores, self._slots, self._used, self._sums)
         if self.request.kind == "CRV3":
             kernels.add_products(labels, rows, weights, self._slots, self._products, self._sums)
