@@ -13,12 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from partsketch.common.errors import InputError, PartsketchWarning
 from partsketch.engines.base import using_engine
-from partsketch.fitting.array_request import open_checked, split_partition_column
+from partsketch.fitting.array_request import column_beside_features, open_checked, split_partition_column
 from partsketch.fitting.batches import Batches, add_batch, check_batches, options_of_batch
 from partsketch.fitting.fit import Fit
 from partsketch.fitting.keywords import FitKeywords
-from partsketch.fitting.robust.vcov import cluster_of
-from partsketch.fitting.options import RESERVED_PARTITIONS, FitOptions
+from partsketch.fitting.options import FitOptions
 from partsketch.model.summary_table import FitSummary
 from partsketch.planner.fit_request import fit_as_asked
 
@@ -82,10 +81,7 @@ default="gaussian"
         Ridge penalty on all rows together, as in scikit-learn's `Ridge`; the intercept is not penalised. On sketches
         it is scaled so that they shrink like the rows.
     vcov : str or mapping, default="iid"
-        What standard errors of an exact fit assume of the noise. "iid": independent, of one variance. "HC0", "HC1",
-        "HC2", "HC3": of a variance of its own in every row. {"CRV1": "city"} or {"CRV3": "city"}: it may hang together
-        in any way within the values of this column of a data frame, which is then not a feature. All but "iid" take
-        one more pass over the rows.
+        What exact fits assume of the noise: "iid"; in one more pass "HC0" to "HC3", or {"CRV1": column of clusters}.
     route : {"auto", "factor", "iterate"}, default="auto"
         For "exact": "factor" makes the triangular factor of all rows in one pass; "iterate" refines the coefficients
         in several passes, each much cheaper; "auto" takes the quicker one and records which and why. Only a factor
@@ -245,10 +241,7 @@ default="gaussian"
             Predictions.
         """
         check_is_fitted(self)
-        options = self.model_.record.options
-        column = cluster_of(options["vcov"]) or options["partition_by"]
-        partition_column = None if column in RESERVED_PARTITIONS else column
-        _, X = split_partition_column(X, partition_column, required=False)
+        _, X = split_partition_column(X, column_beside_features(self.model_.record.options), required=False)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
         centre = self.model_.centre
         if not centre.any():

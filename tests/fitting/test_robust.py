@@ -27,7 +27,9 @@ def rows(count: int = 1500, clusters: int = 30, seed: int = 0) -> pd.DataFrame:
     noise = rng.normal(size=count) * (1 + frame["a"] ** 2) + rng.normal(size=clusters)[cluster] * frame["b"]
     weights = rng.uniform(0.5, 2.0, count)
     weights[:7] = 0.0
-    return frame.assign(y=frame["a"] + 2 * frame["b"] + noise, city=[f"city {i}" for i in cluster], number=cluster, w=weights)
+    return frame.assign(
+        y=frame["a"] + 2 * frame["b"] + noise, city=[f"city {i}" for i in cluster], number=cluster, w=weights
+    )
 
 
 FRAME = rows()
@@ -70,7 +72,9 @@ def test_partitions_of_summaries_give_the_same() -> None:
     summaries = ps.summarise(FRAME, ["y", *FEATURES], partition_by="city")
     for kind in ("CRV1", "CRV3"):
         from_rows = ps.fit(FRAME, "y", FEATURES, vcov={kind: "city"})
-        np.testing.assert_allclose(summaries.fit("y", FEATURES, vcov=kind).standard_errors, from_rows.standard_errors, 1e-10)
+        np.testing.assert_allclose(
+            summaries.fit("y", FEATURES, vcov=kind).standard_errors, from_rows.standard_errors, 1e-10
+        )
 
 
 @pytest.mark.parametrize("vcov", ["HC3", "CRV1:number", "CRV3:number"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from partsketch.common.errors import InputError
 from partsketch.engines.base import Engine
+from partsketch.fitting.options import RESERVED_PARTITIONS
+from partsketch.fitting.robust import vcov
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunks import cluster_of
 from partsketch.sources.labelled import LabelledSource
@@ -83,6 +85,12 @@ def target_names(target: Any, values: NDArray[Any], features: Sequence[str]) -> 
         while taken.intersection(names):
             names = [f"{name}_" for name in names]
     return names
+
+
+def column_beside_features(options: Mapping[str, Any]) -> str | None:
+    """Return the column of X that is no feature, by the options of a fit: that of clusters or of partitions."""
+    column: str = vcov.cluster_of(options["vcov"]) or options["partition_by"]
+    return None if column in RESERVED_PARTITIONS else column
 
 
 def split_partition_column(X: Any, name: str | None, required: bool) -> tuple[NDArray[Any] | None, Any]:

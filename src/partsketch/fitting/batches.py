@@ -80,7 +80,9 @@ def check_batches(options: FitOptions) -> None:
             "partition_by='order', or fit."
         )
     if options.vcov != IID:
-        raise InputError(f"vcov={options.vcov!r} reads the rows twice: partial_fit has each batch once; use vcov='iid'.")
+        raise InputError(
+            f"vcov={options.vcov!r} reads the rows twice: partial_fit has each batch once; use vcov='iid'."
+        )
     if options.remainder != "spread" or options.route == "iterate" or options.checkpoint is not None:
         raise InputError("partial_fit goes with remainder='spread', no checkpoint, and any route but 'iterate'.")
     sketch = get_sketch(options.sketch)

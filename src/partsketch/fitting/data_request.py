@@ -106,8 +106,8 @@ class DataRequest:
         )
         if told:
             raise InputError(
-                f"A private sketch would tell what was found of the rows for {told[0]!r}: agree on these numbers with all "
-                "sites, and give them as levels (--levels)."
+                f"A private sketch would tell what was found of the rows for {told[0]!r}: agree on these numbers with "
+                "all sites, and give them as levels (--levels)."
             )
 
     def noted_in(self, model: Model) -> Model:
@@ -141,7 +141,8 @@ def as_formula_says(options: Options, source: Source) -> Options:
         return options
     if design.intercept:
         raise InputError(
-            "The formula says whether there is an intercept: write '- 1' in it, not fit_intercept=False (--no-intercept)."
+            "The formula says whether there is an intercept: write '- 1' in it, not fit_intercept=False "
+            "(--no-intercept)."
         )
     return replace(options, fit_intercept=False)
 

@@ -18,7 +18,7 @@ from partsketch.fitting.memory import Sizes, check_memory, gathering_bytes
 from partsketch.fitting.options import FitOptions
 from partsketch.fitting.refinement.exact import Refined
 from partsketch.fitting.refinement.routes import FACTOR_ROUTE, is_sparse, refine_if_quicker
-from partsketch.fitting.robust.errors import RowErrors
+from partsketch.fitting.robust.errors import RowErrors, check_replayable
 from partsketch.fitting.robust.vcov import IID
 from partsketch.fitting.sketch_size import choose_sketch_size, counted_if_needed
 from partsketch.model.build import Circumstances, build_model
@@ -56,19 +56,12 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
     method = METHODS[options.method]
     features = estimated_columns(source, options)
     if options.vcov != IID:
-        if not source.replayable:
-            raise InputError(
-                f"vcov={options.vcov!r} reads the rows twice, and a {source.description} can be read only once: pass a "
-                "table (reader.read_all()) or a file."
-            )
+        check_replayable(source, options.vcov)
         options = replace(options, route="factor")
     unreadable = source.unreadable
     source, partitioning, left_out = _partition(source, options, len(features))
     _check_count(partitioning.count, len(unreadable), options)
     reasons = {"method": f"method={options.method!r} was asked for: {method.description}"}
-    if source.encoding.design is not None:
-        design = source.encoding.design
-        reasons["formula"] = f"columns were made by {design.formula!r}"
     specification = SketchSpecification("triangular")
     warnings: list[str] = []
     if method.sketched:
@@ -178,6 +171,7 @@ def finish_fit(
     if not method.by_partition:
         count = len(gathered.summaries)
         names = tuple(f"sketch {number}" for number in range(count)) if method.sketched else ("all",)
+    design = source.encoding.design
     circumstances = Circumstances(
         options=options.to_dict(engine_name),
         seed=options.seed,
@@ -186,7 +180,7 @@ def finish_fit(
         weight_sum=sum(gathered.weight_sums),
         rows_dropped=gathered.rows_dropped,
         rows_left_out=rows_left_out,
-        reasons=reasons,
+        reasons=reasons if design is None else {**reasons, "formula": f"columns were made by {design.formula!r}"},
         warnings=(*warnings, *source.notes, *constant_target_warnings(gathered.target_range, source.target_names)),
         data=source.description,
         encoding=source.encoding,

@@ -115,8 +115,8 @@ class FitOptions:
         column = cluster_of(self.vcov)
         if column is not None and self.partition_by not in ("order", column):
             raise InputError(
-                f"vcov={self.vcov!r} has clusters, and partition_by={self.partition_by!r} asks for partitions, which an "
-                "exact fit does not have: leave partition_by out."
+                f"vcov={self.vcov!r} has clusters, and partition_by={self.partition_by!r} asks for partitions, which "
+                "an exact fit does not have: leave partition_by out."
             )
 
     def _check_faults(self) -> None:

@@ -209,7 +209,9 @@ def _assumptions(model: Model) -> list[str]:
     known = dict.fromkeys(inference.vcov for inference in model.inferences if inference.standard_errors is not None)
     asked = str(model.record.options.get("vcov", "")).partition(":")[2]
     if asked:
-        return [f"Standard errors take the values of column {asked!r} for clusters ({', '.join(known)})." for _ in known][:1]
+        return [
+            f"Standard errors take the values of column {asked!r} for clusters ({', '.join(known)})." for _ in known
+        ][:1]
     said = {
         **{kind: f"Standard errors allow noise of another variance in every row ({kind})." for kind in known},
         "iid": "",

@@ -130,8 +130,8 @@ def _terms_of(text: str, design: Design) -> Formula:
     for name in (*targets, *terms):
         if name not in known:
             raise InputError(
-                f"The formula {text!r} asks for {name!r}: the files know the terms of {design.formula!r} only; add it to "
-                "that formula and summarise again."
+                f"The formula {text!r} asks for {name!r}: the files know the terms of {design.formula!r} only; add it "
+                "to that formula and summarise again."
             )
     return Formula(targets[0], tuple(terms), intercept)
 

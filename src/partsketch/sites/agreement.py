@@ -107,8 +107,8 @@ def _design_difference(first: Encoding, other: Encoding) -> str:
     differing = [name for name in found if found[name] != others.get(name)]
     what = f"what was found for {listed(differing[:3])}" if differing else "the types of their columns"
     return (
-        f"differ in {what}: every site has found its own; give all sites the same levels and numbers (--levels), such as "
-        "those of one site."
+        f"differ in {what}: every site has found its own; give all sites the same levels and numbers (--levels), such "
+        "as those of one site."
     )
 
 

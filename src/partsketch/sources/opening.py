@@ -138,8 +138,12 @@ def _open_formula(
     if formula is not None:
         source = open_formula(rows, formula, weights, partition_column, missing, levels)
     else:
-        assert encoding is not None and encoding.design is not None
+        assert encoding is not None
+        assert encoding.design is not None
         source = open_design(rows, encoding.design, weights, partition_column, missing, target is not None)
+    both = set(source.feature_names) & set(source.target_names)
+    if both:
+        raise InputError(f"{min(both)!r} is the target and a feature of the formula: leave it out on the right.")
     _check_feature_names(source.feature_names or ("",), source.target_names)
     return source
 

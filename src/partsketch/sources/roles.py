@@ -81,9 +81,8 @@ def check_names(names: Sequence[str], wanted: Sequence[str], role: str = "") -> 
             close = difflib.get_close_matches(str(name), names, n=3)
             choice = f"did you mean {listed(close, 'or')}?" if close else f"the columns are {listed(names[:20])}."
             more = f" (and {len(names) - 20} more)" if not close and len(names) > 20 else ""
-            raise InputError(
-                f"There is no {role + ' ' if role else ''}column '{name}' in the data: {choice.rstrip('.')}{more}{_end(choice)}"
-            )
+            what = f"{role} column" if role else "column"
+            raise InputError(f"There is no {what} '{name}' in the data: {choice.rstrip('.')}{more}{_end(choice)}")
     for name, count in Counter(wanted).items():
         if count > 1:
             raise InputError(f"Column '{name}' is listed more than once as {role}: list it once.")
@@ -98,8 +97,8 @@ def without_dates(columns: Sequence[Column], selection: Selection) -> Selection:
     left_out = [column for column in columns if column.type_name in DATES and column.name in selection.features]
     names = {column.name for column in left_out}
     notes = tuple(
-        f"Column '{column.name}' holds {column.type_name}s and was left out: take what matters of it with a formula, such "
-        f"as hour({column.name}) or days({column.name})."
+        f"Column '{column.name}' holds {column.type_name}s and was left out: take what matters of it with a formula, "
+        f"such as hour({column.name}) or days({column.name})."
         for column in left_out
     )
     features = tuple(name for name in selection.features if name not in names)

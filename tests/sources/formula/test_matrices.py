@@ -82,8 +82,8 @@ def test_blocks_and_kinds_of_storage_change_nothing(formula: str, tmp_path: Path
 
 def test_parts_of_dates(tmp_path: Path) -> None:
     formula = (
-        "fare ~ year(pickup) + quarter(pickup) + C(month(pickup)) + day(pickup) + day_of_year(pickup) + day_of_week(pickup) + "
-        "hour(pickup) + minute(pickup) + second(pickup) + days(pickup) + seconds(pickup)"
+        "fare ~ year(pickup) + quarter(pickup) + C(month(pickup)) + day(pickup) + day_of_year(pickup) + "
+        "day_of_week(pickup) + hour(pickup) + minute(pickup) + second(pickup) + days(pickup) + seconds(pickup)"
     )
     FRAME.to_csv(tmp_path / "rows.csv", index=False)
     parts = FRAME["pickup"].dt
@@ -109,6 +109,13 @@ def test_levels_of_long_identifiers_are_not_confused() -> None:
     source = open_source(table, formula="y ~ C(id)")
     assert source.feature_names == (f"C(id)[T.{base + 1}]", f"C(id)[T.{base + 3}]")
     np.testing.assert_array_equal(columns(source)[:2], [[0, 1, 0, 0], [0, 0, 0, 1]])
+
+
+def test_levels_beyond_signed_numbers() -> None:
+    table = pa.table({"y": [1.0, 2.0, 3.0], "id": pa.array([2**63, 2**63 + 1, 5], pa.uint64())})
+    source = open_source(table, formula="y ~ C(id)")
+    assert source.feature_names == (f"C(id)[T.{2**63}]", f"C(id)[T.{2**63 + 1}]")
+    np.testing.assert_array_equal(columns(source)[:2], [[1, 0, 0], [0, 1, 0]])
 
 
 def test_rows_with_missing_values_are_left_out_and_counted() -> None:

@@ -38,6 +38,9 @@ REFUSED = [
     ("fare ~ poly(night, 2)", "needs more than 2 different values; there are 2"),
     ("fare ~ bs(I(0 * hour), 4)", "needs a column of different values"),
     ("fare ~ scale(I(0 * hour))", "needs a column of different values"),
+    ("fare ~ bs(hour, knots=[5, 99])", "must increase, from 0 to 23"),
+    ("fare ~ fare", "'fare' is the target and a feature of the formula"),
+    ("fare ~ C(zone, levels=['a'])", "Column 'zone' has the level"),
     ("fare ~ C(zone, contr.other)", "contrasts that are not known"),
     ("fare ~ C(zone, contr.treatment('z'))", "do not go with its levels"),
     ("fare ~ hour + 2:hour", "Term already seen with a different numerical scaling"),
@@ -65,9 +68,8 @@ def test_refusals(formula: str, sentence: str) -> None:
 
 @pytest.mark.parametrize("text", ["x" * 20_000, "(" * 5000 + "x" + ")" * 5000, "x" + " + x" * 2400])
 def test_long_expressions_are_no_trap(text: str) -> None:
-    with pytest.raises((ps.InputError, RecursionError)):
+    with pytest.raises(ps.InputError):
         read_expression(text)
-        raise RecursionError
 
 
 def test_missing_values_name_their_column() -> None:

@@ -12,7 +12,9 @@ IntArray = NDArray[np.int64]
 
 
 @compiled
-def add_scores(labels: IntArray, rows: FloatArray, factors: FloatArray, slots: IntArray, used: int, sums: FloatArray) -> int:
+def add_scores(
+    labels: IntArray, rows: FloatArray, factors: FloatArray, slots: IntArray, used: int, sums: FloatArray
+) -> int:
     """Add every row, times its factor for each target, to the sums of its cluster; return how many have some.
 
     Parameters
@@ -45,7 +47,9 @@ def add_scores(labels: IntArray, rows: FloatArray, factors: FloatArray, slots: I
 
 
 @compiled
-def add_products(labels: IntArray, rows: FloatArray, weights: FloatArray, slots: IntArray, first: int, sums: FloatArray) -> None:
+def add_products(
+    labels: IntArray, rows: FloatArray, weights: FloatArray, slots: IntArray, first: int, sums: FloatArray
+) -> None:
     """Add the products of the columns of every row with one another to the sums of its cluster, from place `first`."""
     width = rows.shape[1]
     for row in range(len(labels)):

@@ -178,8 +178,8 @@ class _Squares(_Feeder):
             if left.min() < _ALONE:
                 number = int(self._numbers[int(np.argmin(left))])
                 raise InputError(
-                    f"Row {number} alone determines a coefficient, and vcov={kind!r} asks what the others say without it: "
-                    "ask for 'HC1', or leave the column out that only this row has."
+                    f"Row {number} alone determines a coefficient, and vcov={kind!r} asks what the others say without "
+                    "it: ask for 'HC1', or leave the column out that only this row has."
                 )
             scores = scores / (left if kind == "HC3" else np.sqrt(left))
         for target in range(self._targets):

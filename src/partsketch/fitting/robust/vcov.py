@@ -25,8 +25,12 @@ def read_vcov(given: Any) -> str:
     if kind in CRV and colon and column:
         return str(given)
     if kind in CRV:
-        raise InputError(f"vcov={kind!r} needs the column of the clusters: write {{{kind!r}: 'city'}} (--vcov {kind}:city).")
-    raise InputError(f"vcov is {given!r}: choose 'iid', {', '.join(map(repr, HC))}, {{'CRV1': column}} or {{'CRV3': column}}.")
+        raise InputError(
+            f"vcov={kind!r} needs the column of the clusters: write {{{kind!r}: 'city'}} (--vcov {kind}:city)."
+        )
+    raise InputError(
+        f"vcov is {given!r}: choose 'iid', {', '.join(map(repr, HC))}, {{'CRV1': column}} or {{'CRV3': column}}."
+    )
 
 
 def kind_of(vcov: str) -> str:

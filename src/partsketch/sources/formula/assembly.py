@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.common.errors import InputError
 from partsketch.sources.arrow_values import as_numbers, as_texts, coded
 from partsketch.sources.base import FloatArray, IntArray
 from partsketch.sources.blocks import Indicators, Placed
 from partsketch.sources.faults import Fault, level_fault, missing_fault, number_faults
 from partsketch.sources.formula.dates import Dates, is_dates
 from partsketch.sources.formula.design import BASIS, CATEGORY, Design, Factor, Term, level_values
-from partsketch.sources.formula.expressions import Evaluator, Texts, Values
+from partsketch.sources.formula.evaluation import Evaluator, Texts
+from partsketch.sources.formula.expressions import Values
 
 BlockColumn = NDArray[np.generic] | Indicators | Placed
 
@@ -96,8 +96,11 @@ class _Coder:
     def __init__(self, factor: Factor) -> None:
         self.factor = factor
         self.code_of = {level: code for code, level in enumerate(factor.levels)}
-        kind = np.int64 if factor.level_type in ("integer", "truth") else np.float64
-        self.levels = np.array(level_values(factor), dtype=kind)
+        values = level_values(factor)
+        kind: type[np.generic] = np.int64 if factor.level_type in ("integer", "truth") else np.float64
+        if kind is np.int64 and max(values) > np.iinfo(np.int64).max:
+            kind = np.uint64
+        self.levels = np.array(values, dtype=kind)
         self.order = np.argsort(self.levels, kind="stable")
         self.sorted = self.levels[self.order]
         self.table: IntArray | None = None
@@ -129,6 +132,9 @@ class _Coder:
             inside = (values >= first) & (values <= last)
             codes = self.table[np.where(inside, values.astype(np.int64, copy=False) - first, 0)]
             return codes, inside & (codes >= 0)
+        if values.dtype.kind in "iu" and self.sorted.dtype.kind in "iu":
+            # Two integer types would be compared as doubles, which confuses large numbers.
+            values = values.astype(self.sorted.dtype, copy=False)
         place = np.minimum(np.searchsorted(self.sorted, values), len(self.sorted) - 1)
         return self.order[place], self.sorted[place] == values
 
@@ -283,12 +289,7 @@ def _outside(factor: Factor, where: NDArray[np.bool_], x: FloatArray) -> Fault:
     def sentence(place: str, row: int) -> str:
         return (
             f"{factor.inner.text} is {x[row]:g} in {place}, and {factor.expression} of the formula was made for values "
-            f"from {low:g} to {high:g}: leave the row out, or fit with extrapolation='clip' or 'extend' in {factor.whole.text}."
+            f"from {low:g} to {high:g}: leave the row out, or fit with extrapolation='clip' or 'extend' in it."
         )
 
     return Fault(where, sentence, excused=True)
-
-
-def refuse_kind(name: str, kind: str) -> InputError:
-    """Say what a column that is neither numbers, text nor dates can be used for."""
-    return InputError(f"Column '{name}' is of type {kind}, which formulas cannot use: leave it out.")

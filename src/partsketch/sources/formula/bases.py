@@ -96,6 +96,8 @@ class Spline:
         if not low < high:
             raise InputError(f"{told} in the formula needs a column of different values, and all are {low:g}.")
         knots = list(self.knots or ())
+        if knots != sorted(knots) or not all(low <= knot <= high for knot in knots):
+            raise InputError(f"The knots of {told} in the formula must increase, from {low:g} to {high:g}.")
         if self.df is not None:
             count = self.df - self.degree - int(self.include_intercept)
             within = self.extrapolation in ("clip", "na", "zero")

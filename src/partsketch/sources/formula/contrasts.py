@@ -26,7 +26,7 @@ def with_contrasts(factor: Factor) -> tuple[Factor, Any]:
         return factor, None
     call = factor.whole.tree
     assert isinstance(call, ast.Call)
-    given = {"contrasts": argument for argument in call.args[1:2]}
+    given = dict(zip(("contrasts",), call.args[1:2], strict=False))
     given |= {str(keyword.arg): keyword.value for keyword in call.keywords}
     unknown = [name for name in given if name not in ("contrasts", "levels")]
     if unknown or len(call.args) > 2:

@@ -1,4 +1,4 @@
-"""Expressions of formulas: read into a tree, and evaluated on the columns of a block by functions that are listed here.
+"""Expressions of formulas, read into a tree: which there are, and which functions they know.
 
 A formula may come out of a model file that somebody sent. So nothing of it is ever run as Python: names are columns,
 functions are those of the tables below, and everything else is refused.
@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.sources.formula.dates import DATE_PARTS, Dates
+from partsketch.sources.formula.dates import DATE_PARTS
 
 Values = NDArray[Any]
-IntArray = NDArray[np.int64]
 
 #: Functions of numbers, by the name that formulas use, alone or after `np.`.
 FUNCTIONS: dict[str, Callable[..., Values]] = {
@@ -36,7 +35,7 @@ STATEFUL = ("center", "scale", "standardize")
 #: Those that give several columns.
 BASES = ("bs", "poly")
 
-_OPERATORS: dict[type[ast.AST], Callable[..., Values]] = {
+OPERATORS: dict[type[ast.AST], Callable[..., Values]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
     ast.Mult: np.multiply,
@@ -56,24 +55,8 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Values]] = {
     ast.Eq: np.equal,
     ast.NotEq: np.not_equal,
 }
-#: Deepest and longest expression: more would be an attack, not a formula.
-_LONGEST = 10_000
-
-
-@dataclass(frozen=True, eq=False)
-class Texts:
-    """Values of a text column: the index of each row's text in a list, -1 where it is missing."""
-
-    codes: IntArray
-    texts: list[str]
-
-    def equal(self, text: Any) -> Values:
-        """Return where the value is this text."""
-        if not isinstance(text, str):
-            raise InputError(
-                f"A text column is compared with {text!r} in the formula: compare it with a text in quotes."
-            )
-        return self.codes == (self.texts.index(text) if text in self.texts else -2)
+#: Longest and deepest expression: more would be an attack, not a formula.
+_LONGEST, _DEEPEST = 10_000, 100
 
 
 @dataclass(frozen=True)
@@ -146,6 +129,8 @@ def read_expression(text: str, is_name: bool = False) -> Expression:
         raise InputError(
             f"Cannot read {text!r} in the formula: write an expression of columns and functions."
         ) from error
+    if _depth(tree) > _DEEPEST:
+        raise InputError(f"The formula has a part that is nested more than {_DEEPEST} deep: make the column before.")
     tree = _Quoted(columns).visit(tree)
     expression = Expression(text, tree, columns)
     for node in walk(tree):
@@ -171,6 +156,14 @@ class _Quoted(ast.NodeTransformer):
         return ast.copy_location(ast.Name(identifier, ast.Load()), node)
 
 
+def _depth(tree: ast.AST) -> int:
+    """Return how deep a tree is, without going down into it by calls."""
+    level, depth = [tree], 0
+    while level:
+        level, depth = [child for node in level for child in ast.iter_child_nodes(node)], depth + 1
+    return depth
+
+
 def walk(tree: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes that are values: not the names of functions and their modules, nor contrasts."""
     pending = [tree]
@@ -178,7 +171,7 @@ def walk(tree: ast.AST) -> Iterator[ast.AST]:
         node = pending.pop()
         yield node
         if isinstance(node, ast.Call):
-            category = _called(node) == "C"
+            category = called_by(node) == "C"
             pending += node.args[:1] if category else node.args
             pending += [] if category else [keyword.value for keyword in node.keywords]
         elif isinstance(node, ast.Attribute):
@@ -187,7 +180,7 @@ def walk(tree: ast.AST) -> Iterator[ast.AST]:
             pending += list(ast.iter_child_nodes(node))
 
 
-def _called(node: ast.AST) -> str:
+def called_by(node: ast.AST) -> str:
     """Return the name of a function that is called, without `np.`; empty for everything else."""
     if not isinstance(node, ast.Call):
         return ""
@@ -199,14 +192,14 @@ def _called(node: ast.AST) -> str:
 
 def called(expression: Expression) -> str:
     """Return the name of the function that makes the whole expression; empty if none does."""
-    return _called(expression.tree)
+    return called_by(expression.tree)
 
 
 def _check(tree: ast.AST, expression: Expression, outermost: bool = True) -> None:
     """Refuse what cannot be evaluated."""
     told = f"{expression.unparsed(tree)!r} in the formula"
     if isinstance(tree, ast.Call):
-        name = _called(tree)
+        name = called_by(tree)
         known = name in FUNCTIONS or name in STATEFUL or name in DATE_PARTS or name == "I"
         if not known and not (name in (*BASES, "C") and outermost):
             if name in (*BASES, "C"):
@@ -218,7 +211,7 @@ def _check(tree: ast.AST, expression: Expression, outermost: bool = True) -> Non
         if not tree.args or any(isinstance(argument, ast.Starred) for argument in tree.args):
             raise InputError(f"Cannot read {told}: the function needs a column.")
         inner = tree.args[:1] if name == "C" else [*tree.args, *(keyword.value for keyword in tree.keywords)]
-        if name in (*STATEFUL, *BASES) and any(_called(node) in STATEFUL for part in inner for node in walk(part)):
+        if name in (*STATEFUL, *BASES) and any(called_by(node) in STATEFUL for part in inner for node in walk(part)):
             raise InputError(
                 f"Cannot use {told}: what is found of all rows cannot depend on what is found of all rows."
             )
@@ -237,7 +230,7 @@ def _check(tree: ast.AST, expression: Expression, outermost: bool = True) -> Non
     parts = (
         [tree.op] if isinstance(tree, ast.BinOp | ast.UnaryOp) else tree.ops if isinstance(tree, ast.Compare) else []
     )
-    if any(type(operator) not in _OPERATORS for operator in parts):
+    if any(type(operator) not in OPERATORS for operator in parts):
         raise InputError(f"Cannot use {told}: write + - * / // % ** < <= > >= == != & | or ~.")
     for child in ast.iter_child_nodes(tree):
         if isinstance(child, ast.expr):
@@ -247,7 +240,7 @@ def _check(tree: ast.AST, expression: Expression, outermost: bool = True) -> Non
 def stateful_calls(expression: Expression) -> Iterator[tuple[str, ast.Call]]:
     """Yield the calls whose state must be found, under the text that names their state."""
     for node in walk(expression.tree):
-        if isinstance(node, ast.Call) and _called(node) in (*STATEFUL, *BASES):
+        if isinstance(node, ast.Call) and called_by(node) in (*STATEFUL, *BASES):
             yield expression.unparsed(node), node
 
 
@@ -266,91 +259,3 @@ def constants(call: ast.Call, names: tuple[str, ...]) -> dict[str, Any]:
         return {name: ast.literal_eval(value) for name, value in given.items()}
     except (ValueError, TypeError, SyntaxError) as error:
         raise InputError(f"Write numbers, not columns, after the first argument of {ast.unparse(call)!r}.") from error
-
-
-class Evaluator:
-    """Evaluates expressions on one block.
-
-    Parameters
-    ----------
-    column
-        Gives the values of a column by its name: numbers, `Texts` or `Dates`.
-    state
-        What was found of all rows, by the text of the call.
-    """
-
-    def __init__(self, column: Callable[[str], Values | Texts | Dates], state: Mapping[str, tuple[float, ...]]) -> None:
-        self._column, self._state = column, state
-
-    def numbers(self, expression: Expression) -> Values:
-        """Return an expression as numbers; truth is 1."""
-        values = self.value(expression.tree, expression)
-        if isinstance(values, Texts | Dates) or isinstance(values, str):
-            kind = "dates" if isinstance(values, Dates) else "text"
-            remedy = "days(…), hour(…) or C(month(…))" if kind == "dates" else "C(…), or compare it with a text"
-            raise InputError(f"{expression.text!r} in the formula is {kind}, not numbers: write {remedy}.")
-        return np.asarray(values, dtype=np.float64)
-
-    def value(self, tree: ast.AST, expression: Expression) -> Any:
-        """Return the value of a part of an expression."""
-        if isinstance(tree, ast.Constant):
-            return tree.value
-        if isinstance(tree, ast.Name):
-            return self._column(expression.columns[tree.id])
-        if isinstance(tree, ast.Attribute):
-            assert isinstance(tree.value, ast.Attribute)
-            return self._part(tree.attr, self.value(tree.value.value, expression), expression)
-        if isinstance(tree, ast.Call):
-            return self._call(tree, expression)
-        if isinstance(tree, ast.Compare):
-            sides = [self.value(side, expression) for side in (tree.left, *tree.comparators)]
-            pairs = zip(sides[:-1], tree.ops, sides[1:], strict=True)
-            return np.logical_and.reduce([self._compared(left, operator, right) for left, operator, right in pairs])
-        operands = (tree.left, tree.right) if isinstance(tree, ast.BinOp) else (tree.operand,)  # type: ignore[attr-defined]
-        found = [self.value(operand, expression) for operand in operands]
-        return _OPERATORS[type(tree.op)](*[_number(value, expression) for value in found])  # type: ignore[attr-defined]
-
-    def _compared(self, left: Any, operator: ast.cmpop, right: Any) -> Values:
-        if isinstance(right, Texts):
-            left, right = right, left
-        if isinstance(left, Texts):
-            if not isinstance(operator, ast.Eq | ast.NotEq):
-                raise InputError("Text columns can be compared by == and != in a formula, not by < or >.")
-            equal = left.equal(right)
-            return equal if isinstance(operator, ast.Eq) else ~equal
-        return _OPERATORS[type(operator)](left, right)
-
-    def _call(self, call: ast.Call, expression: Expression) -> Any:
-        name = _called(call)
-        first = self.value(call.args[0], expression)
-        if name == "I":
-            return first
-        if name in DATE_PARTS:
-            return self._part(name, first, expression)
-        first = _number(first, expression)
-        if name in STATEFUL:
-            centre, spread = self._state[expression.unparsed(call)]
-            return (np.asarray(first, dtype=np.float64) - centre) / spread
-        others = [_number(self.value(argument, expression), expression) for argument in call.args[1:]]
-        named = {str(keyword.arg): self.value(keyword.value, expression) for keyword in call.keywords}
-        try:
-            return FUNCTIONS[name](first, *others, **named)
-        except TypeError as error:
-            raise InputError(
-                f"Cannot evaluate {expression.text!r} in the formula: {name} takes other arguments."
-            ) from error
-
-    def _part(self, name: str, values: Any, expression: Expression) -> Values:
-        if not isinstance(values, Dates):
-            raise InputError(
-                f"{expression.text!r} in the formula takes {name} of what is neither dates nor timestamps."
-            )
-        return values.part(name)
-
-
-def _number(value: Any, expression: Expression) -> Any:
-    if isinstance(value, Texts | Dates | str):
-        kind = "dates" if isinstance(value, Dates) else "text"
-        raise InputError(f"{expression.text!r} in the formula counts with {kind}: it takes numbers.")
-    # Whole numbers would overflow without a word, and truth cannot be subtracted.
-    return np.asarray(value, dtype=np.float64)

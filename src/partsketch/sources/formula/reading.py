@@ -86,8 +86,7 @@ def _sides(text: str, columns: Sequence[Column], used: Sequence[str | None]) -> 
     left = getattr(formula, "lhs", None) if hasattr(formula, "rhs") else ()
     right = formula.rhs if hasattr(formula, "rhs") else formula
     if (
-        (isinstance(left, tuple)
-        and left)
+        (isinstance(left, tuple) and left)
         or isinstance(right, tuple)
         or not _is_plain(right)
         or not _is_plain(left or ())
@@ -195,9 +194,7 @@ def make_design(parsed: ParsedFormula, factors: tuple[Factor, ...], notes: tuple
             made.append(Term(written.text, parts, written.scale, tuple(str(name) for name in names[:width])))
             names = names[width:]
         assert not names, f"{written.text} has columns that belong to no part of it"
-    design = Design(
-        parsed.text, parsed.intercept, factors, tuple(term for term in made if term.names), parsed.targets, notes
-    )
+    design = Design(parsed.text, parsed.intercept, factors, tuple(made), parsed.targets, notes)
     design.check()
     return design
 

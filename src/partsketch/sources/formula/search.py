@@ -17,7 +17,8 @@ from partsketch.sources.formula.assembly import RawColumns, category_values, lev
 from partsketch.sources.formula.bases import basis_of
 from partsketch.sources.formula.contrasts import written_levels
 from partsketch.sources.formula.design import CATEGORY, NUMBER, Factor
-from partsketch.sources.formula.expressions import Evaluator, Expression, constants, stateful_calls
+from partsketch.sources.formula.evaluation import Evaluator
+from partsketch.sources.formula.expressions import Expression, constants, stateful_calls
 from partsketch.sources.formula.values import ExactSums, ValueTable
 from partsketch.sources.levels import MOST_LEVELS, MOST_PARTITIONS, Key, check_number, distinct_keys
 from partsketch.sources.roles import Selection
@@ -176,7 +177,7 @@ def find_state(
         return factors, set(), ()
     if not rows.replayable:
         raise InputError(
-            f"The formula needs a pass over the data for {factors[wanted[0]].expression if wanted else 'the partitions'} "
+            f"The formula needs a pass over the data for {factors[wanted[0]].expression if wanted else 'partitions'} "
             "before the fit, and this stream can be read only once: pass a table (reader.read_all()) or a file."
         )
     names = selection.used
