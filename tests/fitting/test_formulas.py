@@ -140,6 +140,12 @@ def test_sites_agree_on_levels_and_knots(model: ps.Model, tmp_path: Path) -> Non
     assert ps.sketch(FRAME, FORMULA, private=True, site="n", levels=given).about.private
 
 
+def test_rounds_are_refused() -> None:
+    sketch = ps.sketch(FRAME, "fare ~ log(distance)", site="n", random_state=1, sketch_size=40)
+    with pytest.raises(ps.InputError, match="Sketches of a formula are combined without rounds"):
+        ps.Rounds.begin([sketch])
+
+
 def test_summaries_of_a_formula(model: ps.Model, tmp_path: Path) -> None:
     summaries = ps.summarise(FRAME, formula=FORMULA, partition_by="k")
     summaries.save(tmp_path / "rows.psk")

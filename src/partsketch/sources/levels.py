@@ -78,7 +78,8 @@ class PartitionColumn:
     def _looked_up(self, numbers: NDArray[Any]) -> NDArray[Any]:
         values = self._numbers
         if self._table is not None and numbers.dtype == np.int64:
-            return self._table[np.clip(numbers, values[0], values[-1]) - values[0]]
+            places: NDArray[Any] = np.clip(numbers, values[0], values[-1]) - values[0]
+            return np.asarray(self._table[places])
         return np.minimum(np.searchsorted(values, numbers), len(values) - 1)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from partsketch.sources.formula.values import ExactSums, ValueTable, exact_sum
+from partsketch.sources.formula.values import ExactSums, ValueTable
 
 
 def values() -> NDArray[np.float64]:
@@ -19,9 +19,13 @@ def values() -> NDArray[np.float64]:
 
 
 def test_sums_are_exact() -> None:
-    assert float(exact_sum(values())) == fsum(values())
-    assert exact_sum(np.array([1e100, 1.0, -1e100])) == 1
-    assert exact_sum(np.empty(0)) == 0
+    for numbers in (values(), np.array([1e100, 1.0, -1e100]), np.array([5e-324, -1.5e-310]), np.empty(0)):
+        sums = ExactSums(with_squares=False)
+        sums.see(numbers)
+        assert float(sums.total) == fsum(numbers)
+    squared = ExactSums()
+    squared.see(values()[6:])
+    assert squared.deviation(0.0, 0) == pytest.approx(float(np.sqrt(fsum(values()[6:] ** 2) / 4994)), rel=1e-15)
 
 
 @pytest.mark.parametrize("far", [0.0, 1e9, 1e15])

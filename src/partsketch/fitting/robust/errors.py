@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.free_memory import available_memory
+from partsketch.common.linalg.blas import triangular_factor
 from partsketch.common.linalg.solution import Solution
 from partsketch.engines.base import Engine
 from partsketch.engines.gather import Collector, make_tasks
@@ -192,7 +193,7 @@ def _cluster_spread(
 
 def _narrow(lines: FloatArray) -> FloatArray:
     """Return few lines with the same squares in place of many."""
-    return np.linalg.qr(lines, mode="r") if len(lines) > 2 * lines.shape[1] else lines
+    return triangular_factor(lines) if len(lines) > 2 * lines.shape[1] else lines
 
 
 def _unpacked(packed: FloatArray, width: int) -> FloatArray:
@@ -210,7 +211,7 @@ def _left_out(products: FloatArray, scores: FloatArray, names: Sequence[str]) ->
     shares = np.linalg.eigvalsh(products)[:, -1] if rank else np.zeros(len(products))
     large = np.flatnonzero(shares > _LARGE_SHARE)
     others = np.eye(rank) - products
-    for cluster in large:
+    for cluster in large.tolist():
         # What lies outside a cluster that has nearly all of a direction is added up, not what is left of the identity.
         others[cluster] = products[np.arange(len(products)) != cluster].sum(axis=0)
         if rank and np.linalg.eigvalsh(others[cluster])[0] < _NOTHING:

@@ -64,6 +64,11 @@ class Rounds:
         fit = _stacked(named, target, features, fit_intercept)
         start = Preconditioner.of(fit)
         encoding = fit.summaries[0].about.encoding
+        if encoding.design is not None:
+            raise InputError(
+                "Sketches of a formula are combined without rounds: questions name columns of the data; make the columns "
+                "first where rounds are wanted."
+            )
         used = tuple(pair for pair in encoding.levels if set(encoding.indicator_names(pair[0])) & set(start.columns))
         question = Question(
             number=1,

@@ -215,7 +215,7 @@ class _BlockWork:
         widths = [factors[number].width(reduced) for number, reduced in term.factors]
         steps = np.cumprod([1, *widths])[:-1]
         where: IntArray | None = None
-        dense: list[tuple[int, Values]] = [(0, np.float64(term.scale))] if term.scale != 1 else []
+        dense: list[tuple[int, Values]] = [(0, np.asarray(term.scale))] if term.scale != 1 else []
         bare: NDArray[np.generic] | None = None
         for (number, reduced), step in zip(term.factors, steps.tolist(), strict=True):
             factor = factors[number]
@@ -255,7 +255,11 @@ def _positions(codes: IntArray, factor: Factor, reduced: bool) -> IntArray:
     """Return which column of a category each row stands in; -1 where it is none, at the reference level."""
     if not reduced:
         return codes
-    return np.where(codes == factor.reference, -1, codes - (codes > factor.reference))
+    # The last entry is for rows whose level is missing or unknown.
+    table = np.arange(-1, len(factor.levels))
+    table[: factor.reference] += 1
+    table[factor.reference] = table[-1] = -1
+    return np.take(table, codes)
 
 
 def made_faults(factor: Factor, values: Values, columns: RawColumns) -> list[Fault]:

@@ -38,7 +38,8 @@ class Spline:
     @classmethod
     def called(cls, call: ast.Call) -> Spline:
         """Read the arguments of a call."""
-        given = {"df": None, "knots": None, "degree": 3, "include_intercept": False, "extrapolation": "raise"}
+        given: dict[str, Any] = {"df": None, "knots": None, "degree": 3, "include_intercept": False}
+        given |= {"extrapolation": "raise"}
         given |= {"lower_bound": None, "upper_bound": None, **constants(call, _SPLINE)}
         told = ast.unparse(call)
         for name, least in (("df", 1), ("degree", 0)):

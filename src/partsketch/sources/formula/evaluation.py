@@ -37,7 +37,7 @@ class Texts:
             raise InputError(
                 f"A text column is compared with {text!r} in the formula: compare it with a text in quotes."
             )
-        return self.codes == (self.texts.index(text) if text in self.texts else -2)
+        return np.equal(self.codes, self.texts.index(text) if text in self.texts else -2)
 
 
 class Evaluator:

@@ -112,7 +112,7 @@ class StateSearch:
                     inner = factor.whole.of(call.args[0])
                     x = np.broadcast_to(evaluator.numbers(inner), (raw.length,))
                     faults.extend(made_faults(Factor(inner.text, False, NUMBER), x, columns))
-                    seen.append((found.sums if text in found.sums else found.tables, text, x))  # type: ignore[arg-type]
+                    seen.append((found.sums if text in found.sums else found.tables, text, x))
         kept = self._kept(raw, values, columns, evaluator, faults)
         for where, text, column in seen:
             _see(where, text, column, kept)
@@ -165,7 +165,9 @@ def _is_basis(call: ast.Call) -> bool:
 
 
 def _empty(call: ast.Call) -> ExactSums | ValueTable:
-    return ValueTable() if _is_basis(call) else ExactSums()
+    if _is_basis(call):
+        return ValueTable()
+    return ExactSums(with_squares=not (isinstance(call.func, ast.Name) and call.func.id == "center"))
 
 
 def find_state(

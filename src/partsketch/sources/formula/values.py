@@ -13,44 +13,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.sources.formula.sum_kernel import EXPONENTS, HALF_BITS, add_values, square_parts
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 #: Different values that a table keeps apart: more are kept to fewer digits.
 MOST_VALUES = 1 << 21
-#: Halves of a mantissa of 53 bits: sums of so many of them are exact in doubles.
-_HALF = 1 << 27
-_LOWEST_EXPONENT = -1200
+
+
+def _no_sums() -> IntArray:
+    return np.zeros((2, EXPONENTS), dtype=np.int64)
 
 
 @dataclass
 class ExactSums:
-    """Sum and sum of squares of a column, exactly."""
+    """Sum and sum of squares of a column, exactly; of columns that are only centred the sum alone."""
 
+    with_squares: bool = True
     count: int = 0
-    total: Fraction = field(default_factory=Fraction)
-    squares: Fraction = field(default_factory=Fraction)
+    sums: IntArray = field(default_factory=_no_sums)
+    square_sums: IntArray = field(default_factory=_no_sums)
 
     def see(self, x: FloatArray) -> None:
         """Take some values, all finite."""
         self.count += len(x)
-        self.total += exact_sum(x)
-        # The square of a double is the sum of two; Dekker's way finds the second without a fused operation.
-        high = x * x
-        if not np.isfinite(high).all():
+        add_values(x.view(np.int64), self.sums)
+        if not self.with_squares:
+            return
+        high, low = np.empty(len(x)), np.empty(len(x))
+        square_parts(x, high, low)
+        if not np.isfinite(np.add.reduce(np.abs(high) + np.abs(low))):
             raise InputError(
                 "A column that the formula scales has numbers beyond 1e150: multiply it by a small constant."
             )
-        parts = _split(x)
-        low = ((parts[0] * parts[0] - high) + 2 * parts[0] * parts[1]) + parts[1] * parts[1]
-        self.squares += exact_sum(high) + exact_sum(low)
+        add_values(high.view(np.int64), self.square_sums)
+        add_values(low.view(np.int64), self.square_sums)
 
     def add(self, other: ExactSums) -> None:
         """Take in what was found of other rows."""
         self.count += other.count
-        self.total += other.total
-        self.squares += other.squares
+        self.sums += other.sums
+        self.square_sums += other.square_sums
+
+    @property
+    def total(self) -> Fraction:
+        """The sum, without rounding."""
+        return _whole(self.sums)
 
     @property
     def mean(self) -> float:
@@ -60,34 +69,18 @@ class ExactSums:
     def deviation(self, around: float, ddof: float) -> float:
         """Root of the sum of squares around a value, divided by count less `ddof`."""
         centre = Fraction(around)
-        around_squares = self.squares - 2 * centre * self.total + self.count * centre * centre
-        return float(np.sqrt(float(around_squares / Fraction(self.count - Fraction(ddof)))))
+        squares = _whole(self.square_sums) - 2 * centre * self.total + self.count * centre * centre
+        return float(np.sqrt(float(squares / Fraction(self.count - Fraction(ddof)))))
 
 
-def _split(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Cut doubles into halves whose products are exact."""
-    scaled = x * float(_HALF + 1)
-    high = scaled - (scaled - x)
-    return high, x - high
-
-
-def exact_sum(x: FloatArray) -> Fraction:
-    """Return the sum of doubles without any rounding."""
-    if not len(x):
-        return Fraction(0)
-    mantissas, exponents = np.frexp(x)
-    whole = np.ldexp(mantissas, 53).astype(np.int64)
-    places = exponents.astype(np.int64) - _LOWEST_EXPONENT
-    first = int(places.min())
-    places -= first
-    # Counts of halves are below 2²⁷ each: the sums of up to 2²⁶ of them are exact in doubles.
-    upper = np.bincount(places, weights=(whole >> 27).astype(np.float64))
-    lower = np.bincount(places, weights=(whole & (_HALF - 1)).astype(np.float64))
+def _whole(sums: IntArray) -> Fraction:
+    """Return the number that sums of mantissas by exponent stand for."""
     total = 0
-    for place in range(len(upper)):
-        total += ((int(upper[place]) << 27) + int(lower[place])) << place
-    exponent = first + _LOWEST_EXPONENT - 53
-    return Fraction(total << exponent) if exponent >= 0 else Fraction(total, 1 << -exponent)
+    for exponent in np.flatnonzero(sums.any(axis=0)).tolist():
+        mantissa = (int(sums[0, exponent]) << HALF_BITS) + int(sums[1, exponent])
+        # The smallest doubles have the exponent of the next, without its leading bit.
+        total += mantissa << (max(exponent, 1) - 1)
+    return Fraction(total, 1 << 1074)
 
 
 @dataclass
