@@ -66,8 +66,8 @@ class Rounds:
         encoding = fit.summaries[0].about.encoding
         if encoding.design is not None:
             raise InputError(
-                "Sketches of a formula are combined without rounds: questions name columns of the data; make the columns "
-                "first where rounds are wanted."
+                "Sketches of a formula are combined without rounds: questions name columns of the data; make the "
+                "columns first where rounds are wanted."
             )
         used = tuple(pair for pair in encoding.levels if set(encoding.indicator_names(pair[0])) & set(start.columns))
         question = Question(
