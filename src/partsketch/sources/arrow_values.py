@@ -77,7 +77,10 @@ def distinct_texts(column: Any, kept: BoolArray | None) -> set[str]:
     codes, texts = as_texts(column)
     if kept is not None:
         codes = codes[kept]
-    return {texts[code] for code in np.unique(codes).tolist() if code >= 0}
+    # The last place is for what is missing.
+    seen = np.zeros(len(texts) + 1, dtype=bool)
+    seen[codes] = True
+    return {texts[code] for code in np.flatnonzero(seen[:-1]).tolist()}
 
 
 def coded(column: Any, code_of: Mapping[str, int]) -> tuple[IntArray, BoolArray, BoolArray | None, list[str]]:

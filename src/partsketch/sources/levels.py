@@ -35,6 +35,8 @@ class PartitionColumn:
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """The values as text."""
+        if all(type(value) is int for value in self.values):
+            return tuple(map(str, self.values))
         return tuple(value if isinstance(value, str) else _number_text(value) for value in self.values)
 
     def labels(self, column: Any) -> tuple[IntArray, BoolArray | None]:

@@ -213,5 +213,5 @@ class _Clusters(_Feeder):
             kernels.add_products(labels, rows, weights, self._slots, self._products, self._sums)
 
     def _matrices(self) -> tuple[FloatArray, ...]:
-        found = self._sums[: self._used]
-        return (found[np.argsort(found[:, 0], kind="stable")],)
+        # In the order of the clusters' numbers.
+        return (self._sums[self._slots[np.flatnonzero(self._slots >= 0)]],)
