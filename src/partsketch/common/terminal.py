@@ -61,6 +61,8 @@ def text_console(file: IO[str], width: int) -> Console:
         emoji=False,
         color_system=None,
         force_terminal=False,
+        # In a notebook rich would show the text there, and write nothing to the file.
+        force_jupyter=False,
         legacy_windows=False,
         _environ=_environment(),
     )

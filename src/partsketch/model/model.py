@@ -32,7 +32,7 @@ FloatArray = NDArray[np.float64]
 _NO_OUTLOOK = Settled(Outlook.nothing("the model was not made from summaries"))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """A fitted linear model.
 
@@ -185,6 +185,12 @@ class Model:
         from partsketch.model.summary_table import summarise_model
 
         return summarise_model(self, level, kind, of)
+
+    def __repr__(self) -> str:
+        return self.summary().shortened()
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
 
     @property
     def method(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from partsketch.model.model import Model
 
 _WIDTH = 100
+#: Lines of a model that is shown without being asked for its summary.
+_MOST_LINES = 80
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,13 @@ class CoefficientRow:
     p_value: float | None
     lower: float | None
     upper: float | None
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the values as they are shown, in the order of the columns."""
+        p_value = "" if self.p_value is None else p_value_text(self.p_value)
+        t_value = "" if self.t_value is None else f"{self.t_value:.3f}"
+        numbers = [_number(value) for value in (self.coefficient, self.standard_error, self.lower, self.upper)]
+        return (*numbers[:2], t_value, p_value, *numbers[2:])
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,10 +118,7 @@ class FitSummary:
             table.add_column(heading, justify="right")
         for row in self.rows:
             if row.target == target:
-                p_value = "" if row.p_value is None else p_value_text(row.p_value)
-                t_value = "" if row.t_value is None else f"{row.t_value:.3f}"
-                numbers = [_number(value) for value in (row.coefficient, row.standard_error, row.lower, row.upper)]
-                table.add_row(plain(row.name), *numbers[:2], t_value, p_value, *numbers[2:])
+                table.add_row(plain(row.name), *row.cells())
         return table
 
     def __str__(self) -> str:
@@ -124,10 +131,42 @@ class FitSummary:
     def __repr__(self) -> str:
         return str(self)
 
-    def _repr_html_(self) -> str:
-        import html
+    def shortened(self) -> str:
+        """Return the text, without the middle of a long table."""
+        lines = str(self).splitlines()
+        if len(lines) <= _MOST_LINES:
+            return "\n".join(lines)
+        left_out = len(lines) - _MOST_LINES
+        return "\n".join([*lines[: -20 - left_out], f"  … {left_out} lines more: print(model.summary())", *lines[-20:]])
 
-        return f"<pre>{html.escape(str(self))}</pre>"
+    def _repr_html_(self) -> str:
+        parts = []
+        for target, facts in self.facts.items():
+            told = " · ".join(f"{name}: {value}" for name, value in facts)
+            parts.append(f"<p><b>Least squares: {_html(target)}</b><br>{_html(told)}</p>{self._html_table(target)}")
+        subject = f"Standard errors, tests and {100 * self.level:.4g}% intervals are for {SUBJECTS[self.of]}."
+        parts.append("<ul>" + "".join(f"<li>{_html(note)}</li>" for note in (subject, *self.notes)) + "</ul>")
+        return "\n".join(parts)
+
+    def _html_table(self, target: str) -> str:
+        tail = (1 - self.level) / 2
+        heads = ("", "coef", "std err", "t", "P>|t|", f"[{tail:.4g}", f"{1 - tail:.4g}]")
+        lines = [
+            "<tr><th>" + "</th><th>".join(map(_html, heads)) + "</th></tr>",
+            *(
+                f"<tr><th>{_html(row.name)}</th>" + "".join(f"<td>{_html(cell)}</td>" for cell in row.cells()) + "</tr>"
+                for row in self.rows
+                if row.target == target
+            ),
+        ]
+        if len(lines) > _MOST_LINES:
+            lines[_MOST_LINES:] = [f"<tr><td>… {len(lines) - _MOST_LINES} more: print(model.summary())</td></tr>"]
+        return "<table>\n" + "\n".join(lines) + "\n</table>"
+
+
+def _html(text: str) -> str:
+    """Make text fit for a page: control characters written out, signs of HTML escaped."""
+    return html.escape(plain(text))
 
 
 def _number(value: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from partsketch.common.shown import ShownAsText
 from partsketch.fitting.limits import Limits
 
 
@@ -83,8 +84,8 @@ class Curve:
     points: tuple[tuple[int, float], ...]
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(ShownAsText):
     """Which way to fit a model.
 
     Attributes

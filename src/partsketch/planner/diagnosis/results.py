@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from partsketch.common.shown import ShownAsText
 from partsketch.theory.heterogeneity import Heterogeneity
 
 
@@ -89,8 +90,8 @@ class CurvePoint:
     whole: float | None
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+@dataclass(frozen=True, repr=False)
+class Diagnosis(ShownAsText):
     """How a partitioning is, from one pass over the rows.
 
     Attributes
