@@ -138,6 +138,7 @@ OTHER_VALUES: dict[str, tuple[Any, dict[str, Any]]] = {
     "averaging": ("inverse_variance", {"method": "average"}),
     "weighting": ("auto", {"method": "stack"}),
     "alpha": (2.5, {}),
+    "vcov": ("CRV1:city", {}),
     "on_partition_error": ("drop", {"method": "average"}),
     "deadline": (7.0, {"method": "average"}),
     "min_partitions": (2, {"method": "average", "deadline": 7.0}),
@@ -155,5 +156,6 @@ def test_every_keyword_reaches_the_options() -> None:
         made = FitOptions.made_of(FitKeywords(**{**others, name: value}))
         assert getattr(made, name) == value, name
     assert FitOptions.made_of(FitKeywords(random_state=5)).seed == 5
+    assert FitOptions.made_of(FitKeywords(vcov={"CRV3": "city"})).vcov == "CRV3:city"
     assert FitOptions.made_of(FitKeywords(limits={"memory": "1 GB"})).limits == ps.Limits(memory=1e9)
     assert FitOptions.made_of(FitKeywords(checkpoint=Path("kept"))).checkpoint == "kept"

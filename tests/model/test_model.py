@@ -143,7 +143,7 @@ def test_every_flipped_byte_gives_the_same_model_or_an_error(tmp_path: Path) -> 
         (b'{"format": "partsketch model"}', "'version' is not a whole number"),
         (b'{"format": "partsketch model", "version": "1"}', "'version' is not a whole number"),
         (b'{"format": "partsketch model", "version": 1}', "model version 1.*fit the model again"),
-        (b'{"format": "partsketch model", "version": 5}', "damaged"),
+        (b'{"format": "partsketch model", "version": 6}', "damaged"),
     ],
 )
 def test_files_that_are_not_models(tmp_path: Path, content: bytes, message: str) -> None:

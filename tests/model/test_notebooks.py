@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from operator import methodcaller
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +13,9 @@ import pytest
 
 import partsketch as ps
 from partsketch.common.terminal import text_console
+
+#: What a notebook calls.
+in_notebook = methodcaller("_repr_html_")
 
 
 def rows(names: list[str]) -> pa.Table:
@@ -20,7 +26,7 @@ def rows(names: list[str]) -> pa.Table:
 def test_a_bare_model_is_a_table() -> None:
     model = ps.fit(rows(["y", "x", "<script>alert(1)</script>"]), "y", vcov="HC1")
     assert repr(model) == str(model.summary())
-    page = model._repr_html_()
+    page = in_notebook(model)
     assert page.count("<table>") == 1
     assert page.count("<tr>") == 4
     assert f"<td>{model.coefficients[0, 0]:.5g}</td>" in page
@@ -34,7 +40,7 @@ def test_a_long_model_is_cut_in_the_middle() -> None:
     assert len(repr(model).splitlines()) == 81
     assert "print(model.summary())" in repr(model)
     assert "x119" in repr(model)
-    assert model._repr_html_().count("<tr>") == 81
+    assert in_notebook(model).count("<tr>") == 81
     assert len(str(model.summary()).splitlines()) > 120
 
 
@@ -42,14 +48,15 @@ def test_a_long_model_is_cut_in_the_middle() -> None:
 def test_everything_else_shows_its_text(shown: str) -> None:
     data = rows(["y", "x"])
     model = ps.fit(data, "y")
-    made = {
+    makers: dict[str, Callable[[], Any]] = {
         "plan": lambda: ps.plan(rows=10_000, columns=5),
         "diagnosis": lambda: ps.diagnose(data, "y", n_partitions=2),
         "summary": model.summary,
         "table": lambda: ps.table([model]),
-    }[shown]()
+    }
+    made = makers[shown]()
     assert repr(made) == str(made)
-    assert made._repr_html_().startswith(("<pre>", "<table>", "<p>"))
+    assert in_notebook(made).startswith(("<pre>", "<table>", "<p>"))
 
 
 def test_text_goes_to_its_file_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch) -> None:

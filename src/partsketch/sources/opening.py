@@ -166,8 +166,14 @@ def open_rows(data: Any) -> Rows:
     for opener in openers():
         if opener.recognises(data):
             return object_rows(opener, data)
+    from partsketch.sources.memory.tables import other_rows
+
+    rows = other_rows(data)
+    if rows is not None:
+        return rows
     raise InputError(
-        f"Data of type {type(data).__name__} cannot be opened: pass an array, a data frame, an Arrow table or paths."
+        f"Data of type {type(data).__name__} cannot be opened: pass an array, a data frame, an Arrow table, a dict of "
+        "arrays or paths."
     )
 
 

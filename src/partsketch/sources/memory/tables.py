@@ -39,6 +39,29 @@ def table_rows(data: Any) -> Rows:
     return StreamRows(_Once(reader), reader.schema)
 
 
+def other_rows(data: Any) -> Rows | None:
+    """Return the rows of what becomes a table or a stream when asked: a dict, a Dataset, a LazyFrame; else None."""
+    import pyarrow as pa
+
+    try:
+        if isinstance(data, dict):
+            return TableRows(pa.table(data))
+        modules = {base.__module__.partition(".")[0] for base in type(data).__mro__}
+        if "pyarrow" in modules and hasattr(data, "scanner"):
+            # Its columns of folders are among the others; no more than some batches are in memory.
+            return StreamRows(Reopened(partial(_scanned, data), "Arrow dataset"), data.schema)
+        if "polars" in modules and hasattr(data, "collect"):
+            return TableRows(pa.table(data.collect()))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"The {type(data).__name__} cannot be read as a table: {reason}.") from error
+    return None
+
+
+def _scanned(data: Any) -> Any:
+    return data.scanner().to_reader()
+
+
 def _open_stream(data: Any) -> Any:
     import pyarrow as pa
 
