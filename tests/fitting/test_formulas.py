@@ -152,6 +152,11 @@ def test_summaries_of_a_formula(model: ps.Model, tmp_path: Path) -> None:
     again = ps.read_summaries(tmp_path / "rows.psk")
     assert again == summaries
     np.testing.assert_allclose(again.fit().coefficients, model.coefficients, rtol=1e-9)
+    half = ps.summarise(FRAME, formula=FORMULA, partition_by="k", label="first")
+    both = half.add(FRAME.assign(fare=FRAME["fare"] + 1), partition_by="k", label="second")
+    # Every row is in twice, once with one more: the slopes are the same, the intercept is half of one higher.
+    np.testing.assert_allclose(both.fit().coefficients, model.coefficients, rtol=1e-9)
+    np.testing.assert_allclose(both.fit().intercept, model.intercept + 0.5, rtol=1e-9)
     few = again.fit("fare ~ bs(hour, 4) + night", vcov="CRV1")
     assert few.feature_names == (*(f"bs(hour, 4)[{number}]" for number in range(1, 5)), "night")
     plain = smf.ols("fare ~ bs(hour, 4) + night", FRAME).fit()

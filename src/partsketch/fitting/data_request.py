@@ -52,6 +52,8 @@ class DataRequest:
         "error" refuses missing values, "drop" leaves their rows out.
     levels
         Levels of text columns that were agreed on, first the reference level; None finds them.
+    encoding
+        In place of target, features and levels: how the columns of earlier rows were made.
     """
 
     data: Any
@@ -61,6 +63,7 @@ class DataRequest:
     encode: bool = False
     missing: Literal["error", "drop"] = "error"
     levels: Mapping[str, Sequence[str]] | None = None
+    encoding: Encoding | None = None
 
     @property
     def formula(self) -> str | None:
@@ -82,7 +85,7 @@ class DataRequest:
             encode=self.encode,
             missing=self.missing,
             fit_intercept=fit_intercept,
-            encoding=None if self.levels is None or formula else _encoding(self.levels, fit_intercept),
+            encoding=self.encoding if self.levels is None or formula else _encoding(self.levels, fit_intercept),
             engine=engine,
             formula=formula,
             levels=self.levels if formula else None,

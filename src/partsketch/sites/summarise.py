@@ -126,9 +126,11 @@ def add_rows(
     if weights is not None and not first.about.weighted:
         raise InputError("The summaries have no sample weights: leave the weights of these rows out too.")
     levels: Mapping[str, Sequence[str]] | None = dict(encoding.levels) or None
-    request = DataRequest(
-        data, None, list(encoding.source_columns(before.columns)), weights, bool(levels), missing, _as_lists(levels)
-    )
+    features = list(encoding.source_columns(before.columns))
+    request = DataRequest(data, None, features, weights, bool(levels), missing, _as_lists(levels))
+    if encoding.design is not None:
+        targets = list(encoding.design.target_names) or None
+        request = DataRequest(data, targets, None, weights, missing=missing, encoding=encoding)
     labels = {part.label for summary in before.factors for part in summary.parts}
     options = SketchOptions(
         sketch="triangular", seed=0, n_partitions=n_partitions, partition_by=partition_by,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 
@@ -138,7 +138,7 @@ class Design:
     factors: tuple[Factor, ...]
     terms: tuple[Term, ...]
     targets: tuple[int, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
