@@ -31,7 +31,7 @@ def kinds(folder: Path) -> dict[str, Any]:
     return {
         "dict": {name: TABLE[name].to_numpy() for name in TABLE.column_names},
         "dataset": ds.dataset(folder, partitioning="hive"),
-        "lazy": pl.from_arrow(TABLE).lazy(),  # type: ignore[union-attr]
+        "lazy": pl.from_arrow(TABLE).lazy(),
     }
 
 
