@@ -164,5 +164,6 @@ def clustered(
     if vcov != "wild":
         return changed
     coefficients = coordinates.coefficients(solution.coefficients)[:, number]
-    drawn = wild_bootstrap(scores.basis, scores.values, transformation, coefficients, scale, bootstrap)
+    named = question.regression.features
+    drawn = wild_bootstrap(scores.basis, scores.values, transformation, coefficients, scale, named, bootstrap)
     return replace(changed, wild=drawn)

@@ -20,6 +20,7 @@ from partsketch.model.regression import Regression, combine_solution, solve_summ
 from partsketch.questions.choice import Names, choose_columns, read_formula
 from partsketch.questions.clusters import clustered
 from partsketch.questions.panel import Panel
+from partsketch.questions.selection import split_sentences
 from partsketch.questions.wild import Bootstrap
 from partsketch.sources.encoding import Encoding
 from partsketch.summaries.summary import Summary
@@ -107,7 +108,10 @@ def fit_summaries(
 ) -> Model:
     """Return the model of a regression among the columns."""
     if vcov not in VCOV:
-        raise InputError(f"vcov is {vcov!r}: choose among {', '.join(VCOV)}.")
+        raise InputError(
+            f"vcov is {vcov!r}: choose among {', '.join(VCOV)}, which take partitions for clusters; other errors need "
+            "the rows."
+        )
     if vcov != "iid" and alpha > 0:
         raise InputError(f"vcov={vcov!r} goes with alpha=0: a ridge fit is biased on purpose.")
     if vcov != "iid" and len(summaries) < 2:
@@ -118,7 +122,8 @@ def fit_summaries(
     question = ask(summaries, target, features, intercept, alpha)
     with one_thread_each():
         solution = solved(question)
-        model = model_of(summaries, question, solution, {"vcov": vcov})
+        warnings = () if vcov == "iid" else split_sentences(summaries.factors)
+        model = model_of(summaries, question, solution, {"vcov": vcov}, warnings)
         if vcov != "iid":
             found = tuple(
                 clustered(question, solution, inference, number, vcov, bootstrap, summaries.names)

@@ -12,7 +12,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.questions.choice import Names
 from partsketch.questions.panel import Panel, make_panel
-from partsketch.questions.selection import check_factors, selected
+from partsketch.questions.selection import check_factors, put_together, selected
 from partsketch.summaries.provenance import About
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
@@ -109,6 +109,10 @@ class Summaries:
         """
         return Summaries(selected(self.factors, self.names, partitions, columns))
 
+    def together(self) -> Summaries:
+        """Return the summaries with partitions of the same name, at whatever site and of whatever rows, as one."""
+        return Summaries(put_together(self.factors))
+
     def add(
         self,
         data: Any,
@@ -123,7 +127,8 @@ class Summaries:
     ) -> Summaries:
         """Return the summaries with more rows: those of data, or other summaries.
 
-        Rows of a partition that is there already add to it; others become partitions of their own.
+        Rows of a partition that is there already add to it; others become partitions of their own. Partitions of other
+        summaries stay what they are; `together` makes those of one name one.
 
         Parameters
         ----------

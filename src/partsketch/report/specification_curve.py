@@ -10,22 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from partsketch.common.errors import InputError
-from partsketch.common.files import write_atomically
 from partsketch.model.model import Model
 from partsketch.report.charts.scales import linear_scale, short
+from partsketch.report.small_page import picture, scrolling, write_page
 from partsketch.summaries.tasks import INTERCEPT
 
 _LEFT, _RIGHT, _TOP, _CURVE, _LINE = 150, 16, 16, 260, 18
 _WIDTH = 760
-
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #1a1a1a; }
-svg { width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; fill: #1a1a1a; }
-.bar { stroke: #767676; stroke-width: 1.5; } .point { fill: #0b5cad; } .zero { stroke: #1a1a1a; stroke-dasharray: 4 3; }
-.in { fill: #1a1a1a; } .out { fill: #d5d5d5; }
-table { border-collapse: collapse; } td, th { padding: 0.2rem 0.8rem; text-align: right; }
-th:first-child, td:first-child { text-align: left; }
-"""
 
 
 @dataclass(frozen=True)
@@ -87,8 +78,7 @@ def curve_svg(points: Sequence[CurvePoint], column: str) -> str:
             kind = "in" if name in point.features else "out"
             middle = _CURVE + 24 + _LINE * row
             parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{middle}" r="{min(4.0, step / 2.5):.1f}"/>')
-    label = escape(f"{column} in {len(points)} regressions", quote=True)
-    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+    return picture(f"{column} in {len(points)} regressions", _WIDTH, height, parts)
 
 
 def write_specification_curve(
@@ -97,16 +87,10 @@ def write_specification_curve(
     """Write a page with the curve of one coefficient and the table of all models; one file that needs nothing else."""
     points = curve_points(models, names, column, level)
     bounded = sum(point.lower is not None for point in points)
-    words = f"Sorted by size, with {100 * level:g}% intervals where there are any ({bounded} of {len(points)}). "
-    page = f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>Specification curve of {escape(column)}</title><style>{_STYLE}</style></head><body>
-<h1>The coefficient of {escape(column)} in {len(points)} regressions</h1>
-<p>{words}Dark dots below say which other features a regression has.</p>
-{curve_svg(points, column)}
-<h2>All regressions</h2>
-{table}
-</body></html>
-"""
-    write_atomically(path, page.encode())
+    words = (
+        f"Sorted by size, with {100 * level:g}% intervals where there are any ({bounded} of {len(points)}). Dark dots "
+        "below say which other features a regression has."
+    )
+    heading = f"The coefficient of {column} in {len(points)} regressions"
+    parts = [f"<p>{words}</p>", curve_svg(points, column), "<h2>All regressions</h2>", scrolling(table)]
+    write_page(f"Specification curve of {column}", heading, parts, path)

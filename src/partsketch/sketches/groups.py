@@ -1,7 +1,7 @@
 """Exact summaries of many groups at once: one table with a line for each group, instead of an object for each.
 
-A line is the number of the group, its rows, its weight, what is taken off its columns, and their sums of products; in a
-table with twice the digits, also what the doubles of the sums leave out.
+A line is the number of the group, its rows, its weight, how many columns there are, what is taken off them, and their
+sums of products; in a table with twice the digits, also what the doubles of the sums leave out.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from partsketch.common.linalg.double_double import DoubleDouble
 from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, IntArray, Stream
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sketches.gram import Products, inflation, power_of_two
-from partsketch.sketches.kernels.group_sums import add_groups, doubtful_groups, sum_groups
+from partsketch.sketches.kernels.group_sums import HEAD, add_groups, doubtful_groups, sum_groups
 from partsketch.sketches.triangular import TriangularSketch
 
-_HEAD = 3
 #: Rows whose columns are multiplied at once: those of a few should stay in the first-level cache.
 _STRIP_ROWS = 256
 #: Numbers that a segment of rows holds at most: 64 MB.
@@ -51,14 +50,14 @@ class GroupTable:
     @classmethod
     def read(cls, table: FloatArray, width: int) -> GroupTable:
         """Return what `written` wrote."""
-        count, first = len(table), _HEAD + width
+        count, first = len(table), HEAD + width
         second = first + width * width
         shape = (count, width, width)
         return cls(
             groups=table[:, 0].astype(np.int64),
             counts=table[:, 1].astype(np.int64),
             weights=table[:, 2],
-            centre=table[:, _HEAD:first],
+            centre=table[:, HEAD:first],
             high=table[:, first:second].reshape(shape),
             low=table[:, second:].reshape(shape) if table.shape[1] > second else None,
         )
@@ -66,7 +65,8 @@ class GroupTable:
     def written(self) -> FloatArray:
         """Return all of it in one table."""
         count = len(self.groups)
-        head = np.column_stack([self.groups, self.counts, self.weights]).astype(np.float64)
+        widths = np.full(count, self.centre.shape[1])
+        head = np.column_stack([self.groups, self.counts, self.weights, widths]).astype(np.float64)
         parts = [head, self.centre, self.high.reshape(count, -1)]
         return np.hstack(parts if self.low is None else [*parts, self.low.reshape(count, -1)])
 
@@ -171,7 +171,7 @@ class GroupedTriangularSketch(TriangularSketch):
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Merge two tables."""
         width = _width(first)
-        plain = _HEAD + width + width * width
+        plain = HEAD + width + width * width
         if first.shape[1] == plain and second.shape[1] == plain:
             out = np.empty((len(first) + len(second), plain))
             count = add_groups(first, second, width, out)
@@ -195,12 +195,8 @@ class GroupedTriangularSketch(TriangularSketch):
 
 
 def _width(table: FloatArray) -> int:
-    """Return q of a table of 3 + q + q² columns, or of 3 + q + 2q²."""
-    for copies in (1, 2):
-        width = round((np.sqrt(1 + 4 * copies * (table.shape[1] - _HEAD)) - 1) / (2 * copies))
-        if _HEAD + width + copies * width * width == table.shape[1]:
-            return int(width)
-    raise ValueError("not a table of groups")
+    """Return how many columns a table is of: the number of its own does not tell, for lines are of two kinds."""
+    return int(table[0, HEAD - 1])
 
 
 def _merged_precisely(first: GroupTable, second: GroupTable) -> FloatArray:

@@ -11,6 +11,8 @@ from partsketch.common.linalg.compiled import compiled
 SAFE_PIVOT = 1e-4
 #: A column that varies by a smaller part of its squares than this does not vary.
 _NOTHING = 1e-20
+#: Numbers at the beginning of a line: those of group, rows, weight and columns.
+HEAD = 4
 
 
 @compiled
@@ -110,7 +112,7 @@ def doubtful_groups(sums, rows_of, doubtful):  # type: ignore[no-untyped-def]
 
 @compiled
 def add_groups(first, second, width, out):  # type: ignore[no-untyped-def]
-    """Merge two tables of groups, sorted by group: number, rows, weight, centre, sums; return how many lines."""
+    """Merge two tables, sorted by group, of number, rows, weight, columns, centre and sums; return how many lines."""
     i = j = count = 0
     shift, other = np.zeros(width), np.zeros(width)
     while i < first.shape[0] or j < second.shape[0]:
@@ -125,12 +127,13 @@ def add_groups(first, second, width, out):  # type: ignore[no-untyped-def]
             line[0] = first[i, 0]
             line[1] = first[i, 1] + second[j, 1]
             line[2] = first[i, 2] + second[j, 2]
+            line[3] = first[i, 3]
             for c in range(width):
-                mine, theirs = first[i, 3 + c], second[j, 3 + c]
+                mine, theirs = first[i, HEAD + c], second[j, HEAD + c]
                 kept = mine if mine != 0.0 else theirs
-                line[3 + c] = kept
+                line[HEAD + c] = kept
                 shift[c], other[c] = mine - kept, theirs - kept
-            base = 3 + width
+            base = HEAD + width
             for a in range(width):
                 for b in range(width):
                     place = base + a * width + b
