@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.sources.arrow_values import BoolArray, as_numbers, coded, distinct_texts
@@ -19,6 +21,8 @@ Key = int | float | str
 # Beyond these numbers a column is an identifier, not a category, and would exhaust memory.
 MOST_LEVELS = 10_000
 MOST_PARTITIONS = 1_000_000
+#: Whole numbers no farther apart than this are looked up in a list, not searched for.
+_NEAR = 2**20
 
 
 @dataclass(frozen=True)
@@ -41,18 +45,35 @@ class PartitionColumn:
                 raise self._changed(found[0])
             return codes, absent if absent.any() else None
         numbers, missing = _keys(column)
-        values = np.array(self.values, dtype=self._number_type())
+        values = self._numbers
         if values.dtype.kind != "f" and numbers.dtype.kind != "f":
             # Two integer types would be compared as float64, which confuses large numbers.
-            numbers = numbers.astype(values.dtype)
-        labels = np.searchsorted(values, numbers)
-        labels = np.minimum(labels, len(values) - 1)
+            numbers = numbers.astype(values.dtype, copy=False)
+        if self._places is not None and numbers.dtype == np.int64:
+            labels = self._places.take(numbers - values[0], mode="clip")
+        else:
+            labels = np.searchsorted(values, numbers)
+            labels = np.minimum(labels, len(values) - 1)
         differs = values[labels] != numbers
         if missing is not None:
             differs &= ~missing
         if differs.any():
             raise self._changed(str(numbers[np.argmax(differs)]))
         return labels.astype(np.int64, copy=False), missing
+
+    @cached_property
+    def _numbers(self) -> NDArray[np.generic]:
+        return np.array(self.values, dtype=self._number_type())
+
+    @cached_property
+    def _places(self) -> IntArray | None:
+        """The index of every whole number from the first value to the last, where these are not far apart."""
+        values = self._numbers
+        if values.dtype != np.int64 or not values.size or not 0 <= int(values[-1]) - int(values[0]) < _NEAR:
+            return None
+        places = np.zeros(int(values[-1]) - int(values[0]) + 1, dtype=np.int64)
+        places[values - values[0]] = np.arange(len(values))
+        return places
 
     def _number_type(self) -> type[np.generic]:
         if not all(isinstance(value, int) for value in self.values):
@@ -72,7 +93,16 @@ def distinct_keys(column: Any, kept: BoolArray | None) -> set[Key]:
         return set(distinct_texts(column, kept))
     numbers, missing = _keys(column)
     counted = np.ones(len(numbers), dtype=bool) if kept is None else kept
-    return set(np.unique(numbers[counted if missing is None else counted & ~missing]).tolist())
+    if missing is not None:
+        counted = counted & ~missing
+    kept_numbers = numbers if counted.all() else numbers[counted]
+    if kept_numbers.dtype.kind == "i" and kept_numbers.size:
+        low, high = int(kept_numbers.min()), int(kept_numbers.max())
+        if high - low < _NEAR:
+            there = np.zeros(high - low + 1, dtype=bool)
+            there[kept_numbers.astype(np.int64, copy=False) - low] = True
+            return set((np.flatnonzero(there) + low).tolist())
+    return set(np.unique(kept_numbers).tolist())
 
 
 def sorted_keys(keys: Iterable[Key]) -> tuple[Key, ...]:

@@ -42,15 +42,15 @@ class GroupFeeder:
         """Return the piece of the segment, and begin with nothing again."""
         rows, groups = self._rows[: self._filled], self._groups[: self._filled]
         weights = self._weights[: self._filled]
-        table = summarise_groups(rows, np.sqrt(weights) if self._weighted else np.empty(0), weights, groups)
-        if not np.isfinite(table).all():
+        table, ends, finite = summarise_groups(
+            rows, np.sqrt(weights) if self._weighted else np.empty(0), weights, groups
+        )
+        if not finite:
             self._refuse(rows[:, self._first :])
-        check_sizes(rows, self._names)
-        targets = rows[:, rows.shape[1] - self._targets :]
-        ends = np.stack([targets.min(axis=0), targets.max(axis=0)])
+        check_sizes(ends, self._names)
         weight = float(table[:, 2].sum())
         count, self._filled = self._filled, 0
-        return Piece(0, segment, (table,), count, weight, ends)
+        return Piece(0, segment, (table,), count, weight, ends[:, ends.shape[1] - self._targets :])
 
     def _refuse(self, values: np.ndarray) -> None:
         finite = np.isfinite(values)
