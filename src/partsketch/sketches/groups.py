@@ -24,15 +24,22 @@ from partsketch.sketches.triangular import TriangularSketch
 
 #: Rows whose columns are multiplied at once: those of a few should stay in the first-level cache.
 _STRIP_ROWS = 256
+#: Rows of a group that a segment should have: adding up its sums of products takes as long as those of some rows.
+_ROWS_PER_GROUP = 128
 #: Numbers that a segment of rows holds at most: 64 MB.
 _MOST_NUMBERS = 2**23
 #: Columns whose values are all smaller, or of which one is larger, have squares that get lost.
 _SMALLEST, _LARGEST = 1e-140, 1e140
 
 
-def group_segment_rows(width: int) -> int:
-    """Return how many row numbers of so many columns make a segment: it depends on nothing else."""
-    rows = 2**18
+def group_segment_rows(width: int, groups: int) -> int:
+    """Return how many row numbers make a segment: it depends on the number of columns and groups alone.
+
+    Rows that stay in the cache are quicker to put in order; of many groups there should be some rows each.
+    """
+    rows = 2**16
+    while rows < 2**18 and rows < _ROWS_PER_GROUP * groups:
+        rows *= 2
     while rows > 2**12 and rows * width > _MOST_NUMBERS:
         rows //= 2
     return rows
@@ -184,17 +191,16 @@ class GroupedTriangularSketch(TriangularSketch):
         """Merge two tables; with twice the digits where one of them has them."""
         width = _width(first)
         numbers = max(first.shape[1], second.shape[1])
-        out = np.empty((len(first) + len(second), numbers))
-        count = add_groups(_widened(first, numbers), _widened(second, numbers), width, out)
-        return out if count == len(out) else out[:count].copy()
+        # Tables may be large, and fresh memory takes as long as the work: there is no more of it than lines.
+        out = np.empty((len(np.union1d(first[:, 0], second[:, 0])), numbers))
+        add_groups(_widened(first, numbers), _widened(second, numbers), width, out)
+        return out
 
     def taken_apart(self, table: FloatArray) -> dict[int, tuple[FloatArray, FloatArray, int, float]]:
         """Return for each group its factor as `concluded_rows` takes it, its centre, rows and weight."""
         apart = GroupTable.read(table, _width(table))
         factors, trusted = np.zeros_like(apart.high), np.zeros(len(table), dtype=np.bool_)
         factor_groups(apart.high, SAFE_INFLATION, factors, trusted)
-        if apart.low is not None:
-            trusted &= ~apart.low.any(axis=(1, 2))
         found = {}
         for place, group in enumerate(apart.groups.tolist()):
             rows = factors[place] if trusted[place] else _precise_factor(apart, place)

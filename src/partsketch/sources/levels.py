@@ -107,6 +107,9 @@ def distinct_keys(column: Any, kept: BoolArray | None) -> set[Key]:
 
 def sorted_keys(keys: Iterable[Key]) -> tuple[Key, ...]:
     """Sort values numerically when all of them are numbers or read as numbers, else as text."""
+    keys = list(keys)
+    if all(type(key) is int for key in keys):
+        return tuple(sorted(keys))
     try:
         numbers = {key: float(key) for key in keys}
     except ValueError:

@@ -21,7 +21,8 @@ class GroupFeeder:
         self._names = (*source.feature_names, *source.target_names)
         self._targets = len(source.target_names)
         self._first = int(request.fit_intercept)
-        self._rows = np.ones((rows, self._first + len(self._names)))
+        self._rows = np.empty((rows, self._first + len(self._names)))
+        self._rows[:, : self._first] = 1.0
         self._numbers = np.empty(rows, dtype=np.int64)
         self._groups = np.empty(rows, dtype=np.int64)
         self._weights = np.ones(rows)

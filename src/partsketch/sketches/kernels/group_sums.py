@@ -7,46 +7,57 @@ import numpy as np
 from partsketch.common.linalg.column_kernels import add_products
 from partsketch.common.linalg.compiled import compiled
 from partsketch.common.linalg.double_double import fused
-from partsketch.common.linalg.lanes import LANES, transpose_eight
+from partsketch.common.linalg.lanes import LANES, fetch_all, transpose_eight
 
 #: Of a column that others explain up to a smaller part than this, a Gram matrix in doubles keeps too few digits.
 SAFE_PIVOT = 1e-4
 #: A column that varies by a smaller part of its squares than this does not vary.
 _NOTHING = 1e-20
+#: So many rows before they are needed, rows are asked for.
+_AHEAD = 8
 #: Numbers at the beginning of a line: those of group, rows, weight and columns.
 HEAD = 4
 
 
 @compiled
-def _find_centre(rows, order, first, last, low, high, centre):  # type: ignore[no-untyped-def]
-    """Write what is taken off the columns of a group: nothing off the first, which are ones.
+def _see(rows, order, first, last, low, high, near):  # type: ignore[no-untyped-def]
+    """Find the least and largest value of every column of a group, and keep a copy of its last rows."""
+    width = rows.shape[1]
+    flat = rows.reshape(-1)
+    for j in range(width):
+        low[j] = high[j] = rows[order[first], j]
+    for begin in range(first, last, near.shape[0]):
+        for place in range(min(near.shape[0], last - begin)):
+            # Rows of a group lie anywhere: those that come next are asked for, also those of the next group.
+            fetch_all(flat, order[min(begin + place + _AHEAD, order.size - 1)] * width, width)
+            row, kept = rows[order[begin + place]], near[place]
+            for j in range(width):
+                value = row[j]
+                kept[j] = value
+                low[j] = value if value < low[j] else low[j]
+                high[j] = value if value > high[j] else high[j]
+
+
+@compiled
+def _find_centre(low, high, centre):  # type: ignore[no-untyped-def]
+    """Write what is taken off the columns of a group: nothing off the first, which are ones; tell whether that counts.
 
     A column whose values all lie within a factor of two is measured from their middle: such a difference has no
     rounding. All others are taken as they are.
     """
-    width = rows.shape[1]
-    for j in range(width):
-        low[j] = high[j] = rows[order[first], j]
-    for place in range(first + 1, last):
-        row = rows[order[place]]
-        for j in range(width):
-            value = row[j]
-            low[j] = value if value < low[j] else low[j]
-            high[j] = value if value > high[j] else high[j]
+    moves = False
     centre[0] = 0.0
-    for j in range(1, width):
+    for j in range(1, low.size):
         near, far = (low[j], high[j]) if low[j] > 0.0 else (-high[j], -low[j])
         centre[j] = 0.5 * low[j] + 0.5 * high[j] if near > 0.0 and far <= 2.0 * near else 0.0
+        moves = moves or centre[j] != 0.0
+    return moves
 
 
 @compiled
-def _gather(rows, order, begin, count, off, near, flat, step):  # type: ignore[no-untyped-def]
-    """Write the columns of some rows, less what is taken off them, one after another: put together, then turned."""
-    width = rows.shape[1]
-    for place in range(count):
-        row, out = rows[order[begin + place]], near[place]
-        for j in range(width):
-            out[j] = row[j] - off[j]
+def _turn(near, count, flat, step):  # type: ignore[no-untyped-def]
+    """Write the columns of some rows one after another."""
+    width = near.shape[1]
     values = near.reshape(-1)
     whole = count & -LANES if width >= LANES else 0
     for place in range(0, whole, LANES):
@@ -78,14 +89,21 @@ def sum_groups(rows, roots, order, starts, strip, centre, sums, ends):  # type: 
         addresses[column] = strip.ctypes.data + 8 * column * step
     for group in range(starts.size - 1):
         first, last = starts[group], starts[group + 1]
-        _find_centre(rows, order, first, last, low, high, centre[group])
+        _see(rows, order, first, last, low, high, near)
+        moves = _find_centre(low, high, centre[group])
         for j in range(width):
             ends[0, j] = low[j] if low[j] < ends[0, j] else ends[0, j]
             ends[1, j] = high[j] if high[j] > ends[1, j] else ends[1, j]
         out[:] = 0.0
         for begin in range(first, last, most):
             count = min(most, last - begin)
-            _gather(rows, order, begin, count, centre[group], near, flat, step)
+            if last - first > most:
+                for place in range(count):
+                    near[place] = rows[order[begin + place]]
+            if moves:
+                for place in range(count):
+                    near[place] -= centre[group]
+            _turn(near, count, flat, step)
             if roots.size:
                 for j in range(width):
                     for place in range(count):
@@ -136,7 +154,7 @@ def doubtful_groups(sums, rows_of, doubtful):  # type: ignore[no-untyped-def]
 
 @compiled
 def add_groups(first, second, width, out):  # type: ignore[no-untyped-def]
-    """Merge two tables, sorted by group, of number, rows, weight, columns, centre and sums; return how many lines.
+    """Merge two tables, sorted by group, of number, rows, weight, columns, centre and sums.
 
     Tables with twice the digits have the low parts of the sums behind them.
     """
@@ -179,7 +197,6 @@ def add_groups(first, second, width, out):  # type: ignore[no-untyped-def]
             i += 1
             j += 1
         count += 1
-    return count
 
 
 @compiled
