@@ -20,7 +20,6 @@ from partsketch.model.regression import Regression, combine_solution, solve_summ
 from partsketch.questions.choice import Names, choose_columns, read_formula
 from partsketch.questions.clusters import clustered
 from partsketch.questions.panel import Panel
-from partsketch.questions.selection import split_sentences
 from partsketch.questions.wild import Bootstrap
 from partsketch.sources.encoding import Encoding
 from partsketch.summaries.summary import Summary
@@ -122,7 +121,7 @@ def fit_summaries(
     question = ask(summaries, target, features, intercept, alpha)
     with one_thread_each():
         solution = solved(question)
-        warnings = () if vcov == "iid" else split_sentences(summaries.factors)
+        warnings = () if vcov == "iid" else summaries.split_sentences
         model = model_of(summaries, question, solution, {"vcov": vcov}, warnings)
         if vcov != "iid":
             found = tuple(

@@ -24,7 +24,6 @@ from partsketch.model.model import Model
 from partsketch.questions.choice import Names, as_names, expanded, require_column, require_distinct
 from partsketch.questions.clusters import Scores, crv1_scale
 from partsketch.questions.fit import Question, ask, model_of, total_sums
-from partsketch.questions.selection import split_sentences
 from partsketch.questions.wild import Bootstrap
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def instrument(
             question,
             stages.solution,
             {"vcov": vcov, "endogenous": list(explained), "instruments": list(outside)},
-            () if vcov == "iid" else split_sentences(summaries.factors),
+            () if vcov == "iid" else summaries.split_sentences,
         )
         inference = _inference(stages, model.inferences[0], vcov)
         tests = InstrumentTests(

@@ -12,7 +12,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.questions.choice import Names
 from partsketch.questions.panel import Panel, make_panel
-from partsketch.questions.selection import check_factors, put_together, selected
+from partsketch.questions.selection import check_factors, put_together, selected, split_sentences
 from partsketch.summaries.provenance import About
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
@@ -79,6 +79,11 @@ class Summaries:
     def rows_dropped(self) -> int:
         """Rows left out for missing values, as far as that was told."""
         return sum(summary.about.rows_dropped or 0 for summary in self.factors)
+
+    @cached_property
+    def split_sentences(self) -> tuple[str, ...]:
+        """What is to be said of partitions of the same name that count as clusters of their own."""
+        return split_sentences(self.factors)
 
     @property
     def about(self) -> About:

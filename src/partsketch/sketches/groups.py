@@ -126,7 +126,7 @@ def _sorted(groups: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def check_sizes(ends: FloatArray, names: tuple[str, ...]) -> None:
-    """Refuse columns, the last of those whose least and largest values these are, whose squares a double cannot hold."""
+    """Refuse columns whose squares a double cannot hold, by their least and largest values; the named ones are last."""
     largest = np.abs(ends).max(axis=0)[-len(names) :]
     for name, size in zip(names, largest, strict=True):
         if size > _LARGEST or 0 < size < _SMALLEST:

@@ -226,11 +226,10 @@ class Summary:
 
 
 def _frozen(values: FloatArray) -> FloatArray:
-    flags = values.flags if isinstance(values, np.ndarray) else None
     # What nobody can write any more need not be copied.
-    if flags is not None and values.base is None and not flags.writeable and flags.c_contiguous:
-        if values.dtype == np.float64:
-            return values
+    frozen = isinstance(values, np.ndarray) and values.base is None and not values.flags.writeable
+    if frozen and values.flags.c_contiguous and values.dtype == np.float64:
+        return values
     copied = np.array(values, dtype=np.float64, order="C")
     copied.flags.writeable = False
     return copied
