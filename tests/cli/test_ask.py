@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,11 @@ def test_a_list_of_regressions_and_its_curve(folder: Path, capsys: pytest.Captur
     assert str(ps.table(models, ["small", "(2) y"])) in printed
     page = (folder / "curve.html").read_text()
     assert "coefficient of a in 2 regressions" in page
-    assert page.count('class="bar"') == 2
+    bars = re.search('class="bar" d="([^"]*)"', page)
+    assert bars is not None
+    assert bars[1].count("M") == page.count('class="point"') == 2
+    dots = {kind: re.findall(f'class="dot {kind}" [^>]* d="([^"]*)"', page) for kind in ("in", "out")}
+    assert [line.count("M") for line in dots["in"] + dots["out"]] == [1, 1], "b is in one of two"
 
 
 @pytest.mark.parametrize("kind", ["ridge", "lasso"])

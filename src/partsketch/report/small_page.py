@@ -12,10 +12,11 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #1a1a1a;
   background: #fff; }
 svg { width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; fill: #1a1a1a; }
-.bar { stroke: #767676; stroke-width: 1.5; } .point { fill: #0b5cad; } .zero { stroke: #1a1a1a; stroke-dasharray: 4 3; }
+.bar { stroke: #767676; stroke-width: 1.5; fill: none; } .point { fill: #0b5cad; }
+.zero { stroke: #1a1a1a; stroke-dasharray: 4 3; }
 .rule { stroke: #e2e2e2; } .axis { stroke: #767676; fill: none; } .chosen { stroke: #b3400e; stroke-dasharray: 5 3; }
 .curve { fill: none; stroke: #0b5cad; stroke-width: 2; } .thin { fill: none; stroke-width: 1.5; }
-.in { fill: #1a1a1a; } .out { fill: #d5d5d5; }
+.dot { stroke-linecap: round; } .in { stroke: #1a1a1a; } .out { stroke: #d5d5d5; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; } td, th { padding: 0.2rem 0.8rem; text-align: right; }
 th:first-child, td:first-child { text-align: left; }

@@ -11,12 +11,17 @@ import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.model.model import Model
-from partsketch.report.charts.scales import linear_scale, short
+from partsketch.report.charts.scales import Scale, linear_scale, short
 from partsketch.report.small_page import picture, scrolling, write_page
 from partsketch.summaries.tasks import INTERCEPT
 
 _LEFT, _RIGHT, _TOP, _CURVE, _LINE = 150, 16, 16, 260, 18
 _WIDTH = 760
+
+#: Zero is shown unless it is farther from all values than so many times their spread.
+_REACH = 2.0
+#: Regressions that are named where the pointer is, and that have a table below.
+_MOST_NAMED, _MOST_IN_TABLE = 500, 40
 
 
 @dataclass(frozen=True)
@@ -56,29 +61,56 @@ def most_common_feature(models: Sequence[Model]) -> str:
 def curve_svg(points: Sequence[CurvePoint], column: str) -> str:
     """Return the curve as SVG: values with intervals above, which features are in below."""
     features = list(dict.fromkeys(name for point in points for name in point.features if name != column))
-    ends = [value for point in points for value in (point.value, point.lower, point.upper) if value is not None]
-    finite = [value for value in (*ends, 0.0) if np.isfinite(value)]
-    y = linear_scale(finite, _CURVE, _TOP)
-    height = _CURVE + 24 + _LINE * len(features)
+    y = _heights(points)
     step = (_WIDTH - _LEFT - _RIGHT) / max(len(points), 1)
-    parts = [f'<line class="zero" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(0.0):.1f}" y2="{y(0.0):.1f}"/>']
-    for value in (min(finite), 0.0, max(finite)):
-        parts.append(f'<text x="{_LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{short(value)}</text>')
+    parts = []
+    for tick in y.ticks(6):
+        kind = "zero" if tick == 0 else "rule"
+        ends = f'x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"'
+        parts.append(f'<line class="{kind}" {ends}/>')
+        parts.append(f'<text x="{_LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{short(tick)}</text>')
+    places = [_LEFT + step * (number + 0.5) for number in range(len(points))]
+    bars = "".join(_bar(x, point, y) for x, point in zip(places, points, strict=True))
+    parts.append(f'<path class="bar" d="{bars}"/>')
+    for x, point in zip(places, points, strict=True):
+        title = f"<title>{escape(point.name)}: {point.value:.5g}</title>" if len(points) <= _MOST_NAMED else ""
+        parts.append(f'<circle class="point" cx="{x:.1f}" cy="{y(point.value):.1f}" r="{_size(step)}">{title}</circle>')
     for row, name in enumerate(features):
-        middle = _CURVE + 24 + _LINE * row
-        parts.append(f'<text x="{_LEFT - 8}" y="{middle + 4}" text-anchor="end">{escape(name[:24])}</text>')
-    for number, point in enumerate(points):
-        x = _LEFT + step * (number + 0.5)
-        if point.lower is not None and point.upper is not None:
-            low, high = max(point.lower, min(finite)), min(point.upper, max(finite))
-            parts.append(f'<line class="bar" x1="{x:.1f}" x2="{x:.1f}" y1="{y(low):.1f}" y2="{y(high):.1f}"/>')
-        title = f"<title>{escape(point.name)}: {point.value:.5g}</title>"
-        parts.append(f'<circle class="point" cx="{x:.1f}" cy="{y(point.value):.1f}" r="3">{title}</circle>')
-        for row, name in enumerate(features):
-            kind = "in" if name in point.features else "out"
-            middle = _CURVE + 24 + _LINE * row
-            parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{middle}" r="{min(4.0, step / 2.5):.1f}"/>')
+        parts += _line_of_feature(name, _CURVE + 24 + _LINE * row, places, points, _size(step))
+    height = _CURVE + 24 + _LINE * len(features)
     return picture(f"{column} in {len(points)} regressions", _WIDTH, height, parts)
+
+
+def _heights(points: Sequence[CurvePoint]) -> Scale:
+    """Return the scale of the values and the ends of their intervals; with zero, unless it is far off."""
+    ends = [value for point in points for value in (point.value, point.lower, point.upper) if value is not None]
+    finite = [value for value in ends if np.isfinite(value)]
+    low, high = min(finite), max(finite)
+    near_zero = low - _REACH * (high - low) <= 0 <= high + _REACH * (high - low)
+    return linear_scale([*finite, 0.0] if near_zero else finite, _CURVE, _TOP)
+
+
+def _bar(x: float, point: CurvePoint, y: Scale) -> str:
+    if point.lower is None or point.upper is None:
+        return ""
+    low, high = max(point.lower, y.lowest), min(point.upper, y.highest)
+    return f"M{x:.1f},{y(low):.1f}V{y(high):.1f}"
+
+
+def _size(step: float) -> str:
+    return f"{min(4.0, max(0.5, step / 2.5)):.1f}"
+
+
+def _line_of_feature(
+    name: str, height: int, places: Sequence[float], points: Sequence[CurvePoint], size: str
+) -> list[str]:
+    """Return the name of a feature and a dot for every regression, dark where it is in."""
+    parts = [f'<text x="{_LEFT - 8}" y="{height + 4}" text-anchor="end">{escape(name[:24])}</text>']
+    for kind, there in (("out", False), ("in", True)):
+        chosen = [x for x, point in zip(places, points, strict=True) if (name in point.features) == there]
+        dots = "".join(f"M{x:.1f},{height}h0" for x in chosen)
+        parts.append(f'<path class="dot {kind}" stroke-width="{2 * float(size):g}" d="{dots}"/>')
+    return parts
 
 
 def write_specification_curve(
@@ -92,5 +124,7 @@ def write_specification_curve(
         "below say which other features a regression has."
     )
     heading = f"The coefficient of {column} in {len(points)} regressions"
-    parts = [f"<p>{words}</p>", curve_svg(points, column), "<h2>All regressions</h2>", scrolling(table)]
+    parts = [f"<p>{words}</p>", curve_svg(points, column)]
+    if len(models) <= _MOST_IN_TABLE:
+        parts += ["<h2>All regressions</h2>", scrolling(table)]
     write_page(f"Specification curve of {column}", heading, parts, path)
