@@ -43,6 +43,8 @@ CLASSES: tuple[AttackClass, ...] = (
     AttackClass("middle", 2, 1000),
     AttackClass("surroundings", 2, 500),
     AttackClass("kills", 1, 200),
+    AttackClass("forged_rounds", 1, 5000),
+    AttackClass("explorer", 1, 1000),
     AttackClass("forged_models", 2, 20_000),
     AttackClass("forged_sketches", 3, 100_000),
 )

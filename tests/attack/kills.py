@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -16,7 +17,12 @@ from tests.attack.judges import Ended, fingerprints, run_command
 from tests.attack.material import command, is_whole, lay_out, outputs_of, run_once
 
 #: Commands that write.
-KILLED = ("fit to files", "keep", "predict", "predict text", "sketch", "sketch parts", "combine", "report")
+KILLED = (
+    "fit to files", "keep", "predict", "predict text", "sketch", "sketch parts", "combine", "report", "summarise parts",
+    "ask", "refine", "answer", "step",
+)  # fmt: skip
+#: Commands that cannot be repeated once they are done, and what tells that they are.
+ONCE = {"refine": "out-rounds", "step": "rounds/question-2.psq"}
 #: Seconds that a command takes at most, from which the moment of its end is drawn.
 _LONGEST = 0.25
 
@@ -44,6 +50,7 @@ def _attack(name: str, seconds: float, writing: bool, folder: Path) -> Fault | N
     # Who was quicker than the kill is run again and killed earlier.
     code = 0
     while code == 0:
+        _undo(name, folder)
         ended = run_forked(command(name, places), prepare, kill_after=None if writing else seconds)
         if isinstance(ended, Fault):
             return ended
@@ -51,12 +58,22 @@ def _attack(name: str, seconds: float, writing: bool, folder: Path) -> Fault | N
         fault = _judge(ended, inputs, folder)
         if fault is not None:
             return fault
+    if name in ONCE and (folder / ONCE[name]).exists():
+        return None
     # The process that was killed has just been waited for: its number is free, and its files are nobody's.
     again = run_command(command(name, places))
     if again.code != 0:
         return Fault("wrong refusal", f"after the kill: {again}")
     left = [str(path) for path in folder.rglob("*") if path.name.endswith(".part")]
     return Fault("left behind", f"{left} after the next run") if left else _judge(again, inputs, folder)
+
+
+def _undo(name: str, folder: Path) -> None:
+    """Take back what a command did that cannot be repeated."""
+    if name in ONCE:
+        shutil.rmtree(folder / "out-rounds", ignore_errors=True)
+        shutil.rmtree(folder / "rounds" / "round-1", ignore_errors=True)
+        (folder / ONCE["step"]).unlink(missing_ok=True)
 
 
 def _judge(ended: Ended, inputs: dict[Path, object], folder: Path) -> Fault | None:

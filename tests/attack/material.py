@@ -29,7 +29,14 @@ COMMANDS: dict[str, list[str]] = {
     "sketch parts": ["sketch", "{data}", "-o", "{out}-{{partition}}.psk", "-k", "2", "--sketch", "triangular"],
     "combine": ["combine", "{north}", "{south}", "-t", "{target}", "--model", "{out}.json", "--summary"],
     "inspect": ["combine", "{north}", "{south}", "--inspect"],
+    "summarise": ["summarise", "{data}", "-o", "{out}.psk"],
+    "summarise parts": ["summarise", "{data}", "-o", "{out}.psk", "--partition-by", "shuffle", "-k", "4"],
+    "ask": ["ask", "{kept}", "-t", "{target}", "--vcov", "CRV1", "--model", "{out}.json"],
+    "ask for a path": ["ask", "{kept}", "-t", "{target}", "--ridge", "--folds", "3"],
+    "inspect a file": ["inspect", "{kept}"],
     "refine": ["refine", "begin", "{north}", "{south}", "-t", "{target}", "-o", "{out}-rounds"],
+    "answer": ["refine", "answer", "{rounds}/question-1.psq", "{data}", "--site", "north", "-o", "{out}.psa"],
+    "step": ["refine", "step", "{rounds}", "{answer}", "{folder}/south.psa", "--model", "{out}.json"],
     "report": ["report", "{model}", "-o", "{out}.html", "--data", "{data}"],
     "plan": ["plan", "{data}", "-t", "{target}"],
     "plan sizes": ["plan", "--rows", "1e5", "--columns", "7", "-k", "4"],
@@ -77,7 +84,7 @@ def features_of(path: Path) -> str:
 
 @cache
 def contents(format: str) -> dict[str, bytes]:
-    """Return the files of a folder: rows in this format, a model of them, and two sketches."""
+    """Return the files of a folder: rows in this format, a model of them, two sketches, summaries, and rounds."""
     import partsketch as ps
 
     with tempfile.TemporaryDirectory() as name:
@@ -92,12 +99,18 @@ def contents(format: str) -> dict[str, bytes]:
         for site in ("north", "south"):
             made: Any = ps.sketch(str(data), target, features, site=site, random_state=1, sketch_size=20)
             made.save(folder / f"{site}.psk")
-        return {path.name: path.read_bytes() for path in folder.iterdir()}
+        ps.summarise(str(data), partition_by="shuffle", n_partitions=4).save(folder / "kept.psk")
+        rounds = ps.refine([str(folder / "north.psk"), str(folder / "south.psk")], target)
+        rounds.save(folder / "rounds")
+        for site in ("north", "south"):
+            ps.answer(rounds.question, str(data), site=site).save(folder / f"{site}.psa")
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def lay_out(folder: Path, format: str = "parquet") -> dict[str, str]:
     """Write valid files to a folder, and return what stands for them in `COMMANDS`."""
     for name, content in contents(format).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     data = folder / f"rows.{format}"
     return {
@@ -106,6 +119,10 @@ def lay_out(folder: Path, format: str = "parquet") -> dict[str, str]:
         "model": str(folder / "model.json"),
         "north": str(folder / "north.psk"),
         "south": str(folder / "south.psk"),
+        "kept": str(folder / "kept.psk"),
+        "rounds": str(folder / "rounds"),
+        "answer": str(folder / "north.psa"),
+        "folder": str(folder),
         "out": str(folder / "out"),
     }
 
@@ -120,18 +137,28 @@ def outputs_of(folder: Path) -> list[Path]:
     folders = (folder / "out-kept", folder / "out-rounds")
     kept = [path for place in folders for path in (place, *place.rglob("*"))]
     parts = [folder / f"out-{number}.psk" for number in range(4)]
-    return [*(folder / f"out.{ending}" for ending in ("json", "html", "parquet", "csv", "psk")), *parts, *kept]
+    round_one = folder / "rounds" / "round-1"
+    step = [round_one, *round_one.glob("*.psa"), folder / "rounds" / "question-2.psq"]
+    endings = ("json", "html", "parquet", "csv", "psk", "psa")
+    return [*(folder / f"out.{ending}" for ending in endings), *parts, *kept, *step]
 
 
 def is_whole(path: Path) -> bool:
     """Tell whether an output is whole: whatever reads such a file reads it to its end."""
     import partsketch as ps
+    from partsketch.sites.rounds.answer import Answer
+    from partsketch.sites.rounds.question import Question
+    from partsketch.summaries.collection_file import load as load_summaries
 
     try:
         if path.suffix == ".json" and path.name != "checkpoint.json":
             ps.load(path)
         elif path.suffix == ".psk":
-            ps.Summary.load(path)
+            load_summaries(path)
+        elif path.suffix == ".psq":
+            Question.load(path)
+        elif path.suffix == ".psa":
+            Answer.load(path)
         elif path.suffix == ".parquet":
             return bool(pq.read_table(path).num_rows == ROWS)
         elif path.suffix == ".csv":

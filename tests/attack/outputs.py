@@ -15,7 +15,7 @@ from typing import Literal
 
 from tests.attack.case import Case, Fault
 from tests.attack.judges import CONTROL, fingerprints, judge_ended, run_command
-from tests.attack.material import lay_out
+from tests.attack.material import lay_out, outputs_of
 
 Verdict = Literal["refuse", "accept"]
 
@@ -29,7 +29,13 @@ WRITERS: dict[str, tuple[list[str], str, tuple[str, ...]]] = {
     "predict -o text": (["predict", "{model}", "{data}", "-o"], ".csv", ("data", "model")),
     "sketch -o": (["sketch", "{data}", "-t", "y", "--seed", "1", "--site", "n", "-o"], ".psk", ("data",)),
     "combine --model": (["combine", "{north}", "{south}", "-t", "y", "--model"], ".json", ("north", "south")),
-    "combine * --model": (["combine", "{folder}/*.psk", "-t", "y", "--model"], ".json", ("north", "south")),
+    "combine * --model": (["combine", "{folder}/*th.psk", "-t", "y", "--model"], ".json", ("north", "south")),
+    "summarise -o": (["summarise", "{data}", "-o"], ".psk", ("data",)),
+    "ask --model": (["ask", "{kept}", "-t", "y", "--model"], ".json", ("kept",)),
+    "answer -o": (["refine", "answer", "{rounds}/question-1.psq", "{data}", "--site", "north", "-o"], ".psa",
+    ("data",)),
+    "step --model": (["refine", "step", "{rounds}", "{answer}", "{folder}/south.psa", "--model"], ".json",
+    ("answer",)),
     "report -o": (["report", "{model}", "-d", "{data}", "-o"], ".html", ("data", "model")),
 }  # fmt: skip
 
@@ -155,7 +161,7 @@ def cases(seed: int) -> Iterator[Case]:
 def _attack(
     name: str, way: Callable[[Path, dict[str, str], str, random.Random], tuple[Path, Verdict]], inner: int, folder: Path
 ) -> Fault | None:
-    places = {**lay_out(folder), "folder": str(folder)}
+    places = lay_out(folder)
     words, ending, _ = WRITERS[name]
     output, verdict = way(folder, places, ending, random.Random(inner))
     # An ending that says no format would be refused for that reason alone.
@@ -172,7 +178,7 @@ def _attack(
     if changed:
         return Fault("input changed", f"{changed} by {arguments}")
     new = {path for path in folder.rglob("*") if not path.is_relative_to(folder / "way")} - set(there)
-    if new - (set() if verdict == "refuse" else set(_written(output))):
+    if new - (set() if verdict == "refuse" else {*_written(output), *outputs_of(folder)}):
         return Fault("left behind", f"{sorted(map(str, new))} by {arguments}")
     if verdict == "accept" and (not output.exists() or output.stat().st_size < 100):
         return Fault("wrong refusal", f"{output} was not written by {arguments}: {ended.out}")

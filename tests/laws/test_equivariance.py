@@ -105,14 +105,16 @@ def _assert_judged(
     assert (error <= allowed).all(), f"predictions off by {error.max() / unit:.2g}"
     assert model.record.rank == exact.rank
     assert len(model.record.aliased) == len(exact.aliased)
-    if _condition(table, weights, intercept, exact.rank, exact.aliased) <= WORST_CONDITION:
+    standing = _condition(table, weights, intercept, exact.rank, exact.aliased)
+    if standing <= WORST_CONDITION:
         # Which column is named is a matter of taste when others before it nearly depend on one another.
         assert {name for name, _ in model.record.aliased} == {model.column_names[number] for number in exact.aliased}
     stated, least = model.certificate.minimal_loss, float(exact.loss)
     assert stated is not None
-    # Residuals are differences of numbers as large as the target, or as the terms of a nearly dependent sum.
+    # Residuals are differences of numbers as large as the target, or as the terms of a nearly dependent sum; dependent
+    # columns are found beside those that stand before them, which may nearly depend on one another.
     total = float(len(table.target) if weights is None else np.sum(weights))
-    rounding = (ROUNDING * condition * unit + 4 * np.spacing(np.abs(table.y).max())) * np.sqrt(total)
+    rounding = (ROUNDING * max(condition, standing) * unit + 4 * np.spacing(np.abs(table.y).max())) * np.sqrt(total)
     assert abs(np.sqrt(stated) - np.sqrt(least)) <= 5e-10 * np.sqrt(least) + rounding
 
 

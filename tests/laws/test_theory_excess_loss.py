@@ -133,10 +133,10 @@ def test_expected_over_sketches_noise_and_gaussian_design() -> None:
 
 
 def test_high_probability_bound_holds_with_its_probability() -> None:
-    # 4,000 draws of k = 3 sketches; with δ = 0.2 the failures may reach 20% + 4·0.63%. The noise average is exact:
+    # 1,500 draws of k = 3 sketches; with δ = 0.2 the failures may reach 20% + 4·1.03%. The noise average is exact:
     # σ² Σ tr(G A⁻¹XᵀSᵀSSᵀSXA⁻¹)/k² − σ²d. The two events behind the bound are each checked at their own 1 − δ/(2k).
     rng = np.random.default_rng(6)
-    n, k, delta, draws = 180, 3, 0.2, 4000
+    n, k, delta, draws = 180, 3, 0.2, 1500
     partitions = design("identical")
     everything = np.vstack([part[0] for part in partitions])
     m = 5 * theory.smallest_sketch_size(COLUMNS, k, delta)
@@ -144,12 +144,12 @@ def test_high_probability_bound_holds_with_its_probability() -> None:
     for X, _ in partitions:
         whitener = np.linalg.qr(X)[1]
         deviation = np.sqrt(2 * np.log(2 * k / delta))
-        for start in range(0, draws, 1000):
-            S = rng.standard_normal((1000, m, len(X))) / np.sqrt(m)
+        for start in range(0, draws, 500):
+            S = rng.standard_normal((500, m, len(X))) / np.sqrt(m)
             inverse = np.linalg.pinv(S @ X)
-            total[start : start + 1000] += np.sum((everything @ inverse @ S) ** 2, axis=(1, 2)) / k**2
+            total[start : start + 500] += np.sum((everything @ inverse @ S) ** 2, axis=(1, 2)) / k**2
             smallest = np.linalg.svd(S @ X @ np.linalg.inv(whitener), compute_uv=False)[:, -1]
-            assert np.mean(smallest * np.sqrt(m) < np.sqrt(m) - np.sqrt(COLUMNS) - deviation) < delta / (2 * k) + 0.02
+            assert np.mean(smallest * np.sqrt(m) < np.sqrt(m) - np.sqrt(COLUMNS) - deviation) < delta / (2 * k) + 0.03
     bound = theory.high_probability_excess_loss(
         n, COLUMNS, m, k, 1.0, theory.divergence([X.T @ X for X, _ in partitions]), delta
     )

@@ -76,7 +76,7 @@ def test_singular_exact_fit_has_the_standard_errors_of_the_columns_that_stand_al
 def coverage(method: str, kinds: tuple[str, ...], **options: Any) -> dict[str, float]:
     """Return how often 95% intervals of each kind hold the true coefficients; partitions are unlike one another."""
     rng = np.random.default_rng(5)
-    rows, d, k, replicates = 800, 4, 8, 400
+    rows, d, k, replicates = 800, 4, 8, 200
     X = rng.normal(size=(rows, d)) * np.repeat(rng.uniform(0.5, 2.0, k), rows // k)[:, None]
     truth = np.array([0.5, 1.0, -2.0, 0.0, 3.0])
     inside, told = dict.fromkeys(kinds, 0), 0
@@ -105,10 +105,10 @@ def coverage(method: str, kinds: tuple[str, ...], **options: Any) -> dict[str, f
     ],
 )
 def test_intervals_cover_the_truth(method: str, kinds: tuple[str, ...], options: dict[str, Any]) -> None:
-    # 400 replicates of 5 coefficients: a standard error of 0.5 points if all were independent, 1.1 if those of one
+    # 200 replicates of 5 coefficients: a standard error of 0.7 points if all were independent, 1.5 if those of one
     # replicate went together. Standard errors that are 15% too small would cover 4 points less.
     for kind, share in coverage(method, kinds, **options).items():
-        assert abs(share - 0.95) < 0.025, kind
+        assert abs(share - 0.95) < 0.03, kind
 
 
 def test_what_cannot_be_said_is_said(diabetes: tuple[Any, Any, NDArray[np.float64]]) -> None:

@@ -2,5 +2,5 @@
 
 Every `*.toml` file here holds mutants of one part of the program: a file, a piece of its text that occurs there exactly
 once, what stands in its place, the tests that must fail then, and what would be wrong. `python -m tests.mutants` puts
-them in one by one, each into a copy of `src`, and runs their tests.
+them in one by one, each into a copy of `src`, and runs their tests, first the one that saw it last (`killers.json`).
 """

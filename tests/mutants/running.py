@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
+from tests.mutants.killers import Killers, first_failure
 from tests.mutants.reading import ROOT, Mutant, MutantError
 
 #: Seconds for the tests of one mutant; a fault that makes them hang counts as seen.
@@ -30,12 +31,12 @@ _COMPILED = re.compile(r"\bnjit\b|\bintrinsic\b")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a mutant: "killed", "survived" or "hung", after how long, and the last words of its tests."""
+    """What became of a mutant: "killed", "survived" or "hung", after how long, and the test that saw it."""
 
     mutant: Mutant
     result: str
     seconds: float
-    words: str
+    killer: str
 
 
 class Workshop:
@@ -52,12 +53,12 @@ class Workshop:
             raise MutantError(f"the tests would look at {found[1].strip()} instead of the copy in {folder}")
 
     def run(self, tests: Sequence[str], cache: Path | None = None) -> tuple[int, str]:
-        """Run tests on the copy as it is; return what pytest returns (-1: too late) and the end of what it says."""
+        """Run tests on the copy as it is; return what pytest returns (-1: too late) and what it says."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", *tests]
         return self._run(command, cache or self._cache, TIMEOUT)
 
-    def try_out(self, mutant: Mutant) -> Outcome:
-        """Put a fault in, run its tests and take it out again."""
+    def try_out(self, mutant: Mutant, likely: str = "") -> Outcome:
+        """Put a fault in, run its tests, a likely one first, and take it out again."""
         path = self.folder / mutant.file
         original, times = path.read_text("utf-8"), path.stat()
         started = time.monotonic()
@@ -67,14 +68,17 @@ class Workshop:
                 # Python knows a changed file by seconds and size: every fault gets a second of its own.
                 self._later += 2.0
                 os.utime(path, (self._later, self._later))
-                code, words = self.run(mutant.tests, cache)
+                code, words = self.run([likely], cache) if likely else (0, "")
+                # A test that is not there any more cannot be found, and one that passes says nothing.
+                if code not in (-1, *_FAILED):
+                    code, words = self.run(mutant.tests, cache)
             finally:
                 path.write_text(original, "utf-8")
                 os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
         if code not in (0, -1, *_FAILED):
-            raise MutantError(f"{mutant.id}: pytest could not run {' '.join(mutant.tests)} ({words}).")
+            raise MutantError(f"{mutant.id}: pytest could not run {' '.join(mutant.tests)} ({_end_of(words)}).")
         result = "hung" if code == -1 else "killed" if code in _FAILED else "survived"
-        return Outcome(mutant, result, time.monotonic() - started, words)
+        return Outcome(mutant, result, time.monotonic() - started, first_failure(words) if code in _FAILED else "")
 
     @contextmanager
     def _cache_for(self, source: str) -> Iterator[Path]:
@@ -102,7 +106,11 @@ class Workshop:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             return -1, f"nothing after {timeout:.0f} s"
-        return process.returncode, (said.strip().splitlines() or [""])[-1]
+        return process.returncode, said
+
+
+def _end_of(words: str) -> str:
+    return (words.strip().splitlines() or [""])[-1]
 
 
 def all_tests(mutants: Sequence[Mutant]) -> list[str]:
@@ -116,6 +124,7 @@ def try_all(mutants: Sequence[Mutant], jobs: int, quick: bool = False) -> Iterat
 
     First, unless `quick`, all their tests are run on the program as it is: tests that fail anyway see nothing.
     """
+    killers = Killers()
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         shops: SimpleQueue[Workshop] = SimpleQueue()
         for number in range(jobs):
@@ -127,14 +136,16 @@ def try_all(mutants: Sequence[Mutant], jobs: int, quick: bool = False) -> Iterat
                 for test in tests:
                     code, words = shop.run([test])
                     if code:
-                        raise MutantError(f"{test} does not pass on the program as it is ({words}).")
+                        raise MutantError(f"{test} does not pass on the program as it is ({_end_of(words)}).")
             finally:
                 shops.put(shop)
 
         def one(mutant: Mutant) -> Outcome:
             shop = shops.get()
             try:
-                return shop.try_out(mutant)
+                outcome = shop.try_out(mutant, killers.of(mutant.id))
+                killers.remember(mutant.id, outcome.killer)
+                return outcome
             finally:
                 shops.put(shop)
 

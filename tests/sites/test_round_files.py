@@ -76,6 +76,7 @@ ANSWER: list[tuple[str, Change, str]] = [
     ("a negative weight", lambda v: v.update(weight_sum=-1.0), "'weight_sum' has a wrong"),
     ("a negative loss", lambda v: v.update(losses=[-1.0]), "'losses' has a wrong"),
     ("a gradient of texts", lambda v: v.update(gradient=[["1"]]), "'gradient' has a wrong"),
+    ("a huge gradient", lambda v: v.update(gradient=[[-1e151]] * len(v["gradient"])), "'gradient' has a wrong"),
     ("a count that is not rounded", lambda v: v.update(rounded_to=7), "no multiple of 'rounded_to'"),
     ("no question", lambda v: v.update(question=""), "'question' has a wrong"),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -38,12 +39,17 @@ def choose_columns(columns: Sequence[str], about: About, target: Names | None, f
     if not targets:
         raise InputError(f"Name a target (--target): one of {shown(columns)}.")
     if features is None:
-        chosen = tuple(name for name in columns if name not in (INTERCEPT, *targets, *about.targets))
+        left_out = {INTERCEPT, *targets, *about.targets}
+        chosen = tuple(name for name in columns if name not in left_out)
     else:
         chosen = tuple(expanded(as_names(features), about.encoding))
+    # Sets: a file may have 65,536 columns.
+    there, explained = frozenset(columns) - {INTERCEPT}, frozenset(targets)
     for name in (*targets, *chosen):
-        require_column(columns, name)
-        if name in targets and name in chosen:
+        if name not in there:
+            require_column(columns, name)
+    for name in chosen:
+        if name in explained:
             raise InputError(f"Column {name!r} is both the target and a feature: remove it from the features.")
     require_distinct(targets)
     require_distinct(chosen)
@@ -71,7 +77,7 @@ def require_column(columns: Sequence[str], name: str) -> None:
 
 def require_distinct(names: Sequence[str]) -> None:
     """Refuse a column that is named twice."""
-    repeated = [name for i, name in enumerate(names) if name in names[:i]]
+    repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise InputError(f"Column {repeated[0]!r} is named twice: name it once.")
 

@@ -17,7 +17,7 @@ import numpy as np
 from partsketch.common.errors import InputError
 from partsketch.theory.arguments import FloatArray, require_count
 from partsketch.theory.confidence import PROBABILITIES, ConfidenceDistribution
-from partsketch.theory.stacked_certificate import pairs_of_rows
+from partsketch.theory.stacked_certificate import squares_of_rows
 from partsketch.theory.stacking import StackedFit
 
 #: Draws of the law: the share beyond its quantile at 2.5% is known to about 0.35 points.
@@ -159,5 +159,5 @@ def effective_sketch_rows(fit: StackedFit) -> float:
         From `stacked_fit`.
     """
     rank = fit.pooled.rank
-    squares = np.diagonal(pairs_of_rows(fit.grams, fit.sizes)) + fit.shares**2
+    squares = squares_of_rows(fit.grams, fit.sizes) + fit.shares**2
     return min(float(fit.sizes.sum()), rank * (rank + 1) / float(np.sum(squares / fit.sizes)))

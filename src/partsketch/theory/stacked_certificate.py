@@ -12,6 +12,7 @@ from partsketch.theory.arguments import FloatArray
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.chi_squares import deviation_from_estimate, log_moments_of_ratio, ratio_confidence
 from partsketch.theory.covariance import CoefficientCovariance
+from partsketch.theory.gram_pairs import GramPairs
 from partsketch.theory.moments import require_full_rank
 from partsketch.theory.stacking import StackedFit
 from partsketch.theory.whole import nothing_lost
@@ -87,10 +88,9 @@ def certify_stacked(fit: StackedFit) -> CertificateEstimate:
 
 def _prices(fit: StackedFit) -> FloatArray:
     """Return what a unit of each v_i adds to the excess loss: `tr(A⁻¹ĜA⁻¹A_i)`, a row left out of Ĝ at a time."""
-    pairs = np.einsum("iab,jba->ij", fit.grams, fit.grams)
     opened = 1 / fit.weights / fit.openness**2
     own = opened * fit.shares**2 / fit.counted
-    return np.asarray(fit.sampling * fit.sizes / fit.counted * (opened @ pairs - own))
+    return np.asarray(fit.sampling * fit.sizes / fit.counted * (GramPairs(fit.grams).times(opened) - own))
 
 
 def _law(fit: StackedFit, prices: FloatArray) -> _Law:
@@ -111,9 +111,9 @@ def _law(fit: StackedFit, prices: FloatArray) -> _Law:
         return _Law(float(fit.pooled.rank), 0.0, 0.0, math.inf, math.inf, 0.0)
     unlike = turn.T @ fit.gaps.sum(axis=0) @ turn if weighted else unlike_covariance(fit)
     spread = np.tensordot(noise, grams, axes=1)
-    squares = float(noise @ pairs_of_rows(grams, fit.sizes) @ noise) + float(np.sum(unlike * (2 * spread + unlike)))
+    squares = float(noise @ pairs_of_rows(grams, fit.sizes, noise)) + float(np.sum(unlike * (2 * spread + unlike)))
     above = min(float(np.square(total + float(np.trace(unlike)))) / squares, float(fit.pooled.rank))
-    of_gram = pairs_of_rows(fit.grams, fit.sizes) @ noise / fit.weights / total
+    of_gram = pairs_of_rows(fit.grams, fit.sizes, noise) / fit.weights / total
     parts = noise * lengths + np.einsum("iab,ba->i", fit.gaps, fit.metric)
     total = float(parts.sum())
     in_gram = 1 + 1 / float(np.sum(of_gram**2 / freedom))
@@ -124,20 +124,23 @@ def _law(fit: StackedFit, prices: FloatArray) -> _Law:
     return _Law(above, mean, variance - 2 * shared, in_gram, in_noise, shared)
 
 
-def pairs_of_rows(grams: FloatArray, sizes: FloatArray) -> FloatArray:
-    """`tr(G_i G_j)` in the coordinates of the fit: a sketched Gram matrix has a larger square than that of its rows."""
-    pairs: FloatArray = np.einsum("iab,jba->ij", grams, grams)
+def pairs_of_rows(grams: FloatArray, sizes: FloatArray, vector: FloatArray) -> FloatArray:
+    """`tr(G_i G_j)`, times a vector, in the coordinates of the fit; for i = j see `squares_of_rows`."""
+    pairs = GramPairs(grams)
+    return np.asarray(pairs.times(vector) + (squares_of_rows(grams, sizes) - pairs.diagonal) * vector)
+
+
+def squares_of_rows(grams: FloatArray, sizes: FloatArray) -> FloatArray:
+    """`tr(G_i²)` in the coordinates of the fit: a sketched Gram matrix has a larger square than that of its rows."""
     shares = np.trace(grams, axis1=1, axis2=2)
     smallest = shares**2 / max(grams.shape[1], 1)
-    own = (np.diagonal(pairs) - shares**2 / sizes) / (1 + 1 / sizes)
-    np.fill_diagonal(pairs, np.maximum(own, smallest))
-    return pairs
+    own = (GramPairs(grams).diagonal - shares**2 / sizes) / (1 + 1 / sizes)
+    return np.asarray(np.maximum(own, smallest))
 
 
 def _shared(fit: StackedFit, prices: FloatArray, noise: FloatArray) -> float:
     """Covariance of the error `e′He` and the estimate `Σ w_i ‖ê_i‖²` given the features, in units of their means."""
-    pairs = np.einsum("iab,jba->ij", fit.grams, fit.grams)
-    weights = np.linalg.solve(pairs + np.diag(fit.sizes - 2 * fit.shares), prices)
+    weights = GramPairs(fit.grams).solve(fit.sizes - 2 * fit.shares, prices)
     spread, weighted, both = (np.tensordot(w, fit.grams, axes=1) for w in (noise, weights, noise * weights))
     lengths = np.einsum("iab,ba->i", fit.grams, fit.metric)
     # The mean of a squared estimate is larger than the square by 2/freedom.

@@ -23,6 +23,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.sketch_law import SketchLaw
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size
+from partsketch.theory.gram_pairs import GramPairs
 from partsketch.theory.moments import PartitionMoments, moments_of
 
 #: Estimates of v_i and c_i need each other; the second round changes them by less than a hundredth.
@@ -213,17 +214,17 @@ def _second_moments(
     the mean, with the covariance that `_score_noise` has.
     """
     shares = np.trace(grams, axis1=1, axis2=2)
-    system = np.einsum("iab,jba->ij", grams, grams) + np.diag(sizes - 2 * shares)
+    pairs, left = GramPairs(grams), sizes - 2 * shares
     open_rows = (1 - shares / sizes)[:, None, None]
     squares = np.einsum("ia,ib->iab", scores, scores)
     departures = np.zeros_like(grams)
-    variances = np.linalg.solve(system, losses)
+    variances = pairs.solve(left, losses)
     for _ in range(rounds if len(grams) > 1 else 0):
         covariances = variances[:, None, None] * grams + departures / sizes[:, None, None]
         departures = (squares - _score_noise(grams, covariances)) / open_rows**2
         shifts = departures / sizes[:, None, None]
         missed = 2 * np.trace(shifts, axis1=1, axis2=2) - np.einsum("iab,ba->i", grams, shifts.sum(axis=0))
-        variances = np.linalg.solve(system, losses + missed)
+        variances = pairs.solve(left, losses + missed)
     return variances, departures
 
 

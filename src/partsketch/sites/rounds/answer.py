@@ -16,7 +16,7 @@ from partsketch.engines.base import Engine
 from partsketch.fitting.refinement.passes import RowPasses
 from partsketch.sites.rounds import round_file
 from partsketch.sites.rounds.question import Question, SiteName
-from partsketch.sites.rounds.round_file import is_count, is_digest, is_name, is_number, is_numbers, is_table
+from partsketch.sites.rounds.round_file import is_count, is_digest, is_gradient, is_name, is_number, is_numbers
 from partsketch.sources import open_source
 from partsketch.sources.base import Source
 from partsketch.sources.standardised import StandardisedSource
@@ -107,7 +107,7 @@ _RULES: dict[str, round_file.Rule] = {
     "row_count": is_count(1),
     "rounded_to": is_count(1),
     "weight_sum": lambda value: is_number(value) and value > 0,
-    "gradient": is_table,
+    "gradient": is_gradient,
     "losses": lambda value: value is None or (is_numbers(value) and all(number >= 0 for number in value)),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -130,7 +131,7 @@ def _fault(values: dict[str, Any]) -> str | None:
         return "its columns and targets are no regression"
     if len(values["centre"]) != width or len(values["unit"]) != width:
         return "'centre' and 'unit' have not one number per column"
-    if any(not unit > 0 or np.frexp(unit)[0] != 0.5 for unit in values["unit"]):
+    if any(not unit > 0 or math.frexp(unit)[0] != 0.5 for unit in values["unit"]):
         return "'unit' has a number that is no power of two"
     if any(values["centre"]) and (columns[0] != INTERCEPT or values["centre"][0] != 0):
         return "'centre' takes something off without a column of ones, or off the ones"

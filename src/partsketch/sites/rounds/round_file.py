@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from partsketch.summaries.file_rules import HeaderError
 
 #: A question of 65,536 columns and a target takes about a tenth of this.
 LARGEST_FILE = 2**26
+#: In units of the columns; squares of it, and sums of some, are still numbers.
+LARGEST_GRADIENT = 1e150
 VERSION = 1
 
 Rule = Callable[[Any], bool]
@@ -45,7 +47,7 @@ def is_names(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """Whether this is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def is_numbers(value: Any) -> bool:
@@ -56,6 +58,11 @@ def is_numbers(value: Any) -> bool:
 def is_table(value: Any) -> bool:
     """Whether these are rows of numbers, all of one length."""
     return isinstance(value, list) and all(is_numbers(row) for row in value) and len({len(row) for row in value}) <= 1
+
+
+def is_gradient(value: Any) -> bool:
+    """Whether this is a table of numbers whose squares are finite: others are no sums over rows of usual sizes."""
+    return is_table(value) and all(abs(number) <= LARGEST_GRADIENT for row in value for number in row)
 
 
 def is_digest(value: Any) -> bool:
@@ -81,9 +88,11 @@ def digest_of(values: Mapping[str, Any]) -> str:
 
 
 def save(values: Mapping[str, Any], path: Path) -> None:
-    """Write the values with their checksum, whole or not at all."""
-    content = json.dumps({**values, "checksum": digest_of(values)}, indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomically(path, content.encode() + b"\n")
+    """Write the values with their checksum, whole or not at all; a file that holds just that is left as it is."""
+    text = json.dumps({**values, "checksum": digest_of(values)}, indent=1, ensure_ascii=False, allow_nan=False)
+    content = text.encode() + b"\n"
+    if not (path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content):
+        write_atomically(path, content)
 
 
 def load(path: Path, what: str, rules: Mapping[str, Rule]) -> dict[str, Any]:
