@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -153,7 +153,11 @@ def many(rows: int, specifications: int) -> Iterator[Line]:
         "statsmodels": lambda formula: smf.ols(formula, frame).fit(cov_type="cluster", cov_kwds=clusters),
     }
     for who, fit in rivals.items():
-        yield timed(f"the first {len(formulas)} of them", who, lambda fit=fit: [fit(text) for text in formulas], 1)
+        yield timed(f"the first {len(formulas)} of them", who, _each(fit, formulas), 1)
+
+
+def _each(fit: Callable[[str], object], formulas: Sequence[str]) -> Callable[[], object]:
+    return lambda: [fit(formula) for formula in formulas]
 
 
 def all_specifications(most: int) -> list[Specification]:

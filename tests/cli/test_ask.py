@@ -132,7 +132,7 @@ def test_clusters_that_lie_at_two_sites(folder: Path, capsys: pytest.CaptureFixt
 
 def test_inspect_knows_every_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ps.read_summaries("rows.psk").fit("y").save("model.json")
-    ps.sketch(ROWS[["a", "y"]], "y", random_state=1).save("sketch.psk")  # type: ignore[union-attr]
+    ps.sketch(ROWS[["a", "y"]], "y", random_state=1).save("sketch.psk")
     capsys.readouterr()
     for file, expected in (("rows.psk", "9 partitions"), ("model.json", "R-squared"), ("sketch.psk", "gaussian")):
         assert run(["inspect", file]) == 0

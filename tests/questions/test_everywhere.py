@@ -66,7 +66,7 @@ def test_a_stream_is_read_once() -> None:
     def stream() -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=33))
 
-    asked = {"partition_by": "shuffle", "n_partitions": 4}
+    asked: dict[str, Any] = {"partition_by": "shuffle", "n_partitions": 4}
     assert ps.summarise(stream(), COLUMNS, **asked) == ps.summarise(ROWS, COLUMNS, **asked)
     with pytest.raises(ps.InputError, match="can be read only once"):
         ps.summarise(stream(), COLUMNS, partition_by="g")

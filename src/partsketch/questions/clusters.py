@@ -127,7 +127,7 @@ def crv3_deviations(scores: Scores, names: Sequence[str]) -> FloatArray:
     large = np.flatnonzero(shares > _LARGE_SHARE)
     products[large] = 0.0
     deviations = -np.linalg.solve(np.eye(rank) - products, scores.values[..., None])[..., 0]
-    for partition in large:
+    for partition in large.tolist():
         others = np.delete(scores.basis, partition, axis=0).reshape(-1, rank)
         factor = triangular_factor(others)
         if np.linalg.svd(factor, compute_uv=False)[-1] < _NOTHING:

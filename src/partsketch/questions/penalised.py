@@ -68,7 +68,7 @@ class Penalised:
         rows = np.zeros((len(alphas), height + width, width + 1))
         rows[:, :height, :width], rows[:, :height, width] = root, right
         rows[:, height:, :width] = np.sqrt(alphas)[:, None, None] * np.diag(1.0 / self.units[:-1])
-        factors = np.linalg.qr(rows, mode="r")[:, :width]
+        factors = np.asarray(np.linalg.qr(rows, mode="r"))[:, :width]
         return np.asarray(np.linalg.solve(factors[:, :, :width], factors[:, :, width:])[..., 0])
 
     def _lasso(self, alphas: FloatArray, l1_ratio: float) -> FloatArray:

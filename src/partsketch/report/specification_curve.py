@@ -43,8 +43,8 @@ def curve_points(models: Sequence[Model], names: Sequence[str], column: str, lev
             continue
         place = model.column_names.index(column)
         _, _, _, lower, upper = model.inference_table(0, level)
-        ends = (None, None) if lower is None or upper is None else (float(lower[place]), float(upper[place]))
-        points.append(CurvePoint(name, float(model.column_coefficients[place, 0]), *ends, model.feature_names))
+        low, high = (None if end is None else float(end[place]) for end in (lower, upper))
+        points.append(CurvePoint(name, float(model.column_coefficients[place, 0]), low, high, model.feature_names))
     if not points:
         raise InputError(f"No regression of the list has the feature {column!r}: choose one that they have.")
     return sorted(points, key=lambda point: point.value)
