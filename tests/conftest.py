@@ -29,6 +29,14 @@ settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_calibration(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Plans measure the machine once, for all tests of all workers; the user's own measurements are left alone."""
+    base = tmp_path_factory.getbasetemp()
+    os.environ["XDG_CACHE_HOME"] = str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache")
+
+
 BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )

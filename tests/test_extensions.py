@@ -79,7 +79,7 @@ def carry_out(page: str, folder: Path, site: Path) -> str:
     assert installed
     install(folder, site)
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, **CLOSED_DOOR, "PYTHONPATH": path, "XDG_CACHE_HOME": str(folder.parent / "cache")}
+    environment = {**os.environ, **CLOSED_DOOR, "PYTHONPATH": path}
     done = subprocess.run(
         [sys.executable, "-c", SITTING],
         cwd=folder,
@@ -209,7 +209,6 @@ def test_a_model_of_an_added_kind_is_at_home_where_the_package_is_not(
     monkeypatch: pytest.MonkeyPatch, folders: tuple[Path, Path]
 ) -> None:
     """It predicts, and its page is made: what the page reckons with other kinds it leaves out for this one."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folders[0]))
     registered(monkeypatch, SKETCHES, ("unstudied", "tests.test_extensions:Unstudied"))
     rows = str(folders[0] / "rows.parquet")
     with pytest.warns(ps.PartsketchWarning, match="is unknown: nothing is known"):
