@@ -261,7 +261,7 @@ def test_one_partition_is_no_cluster() -> None:
         (lambda s: s.ridge_path("seven", ["a"], folds=3), "there is no path"),
         (lambda s: s.lasso_path("seven", ["a"], folds=3), "there is no path"),
         (lambda s: ps.table(s), "a list of models"),
-        (lambda s: ps.table(["x"]), "a list of models"),
+        (lambda s: ps.table(["x"]), "a list of models"),  # type: ignore[list-item]
     ],
 )
 def test_questions_that_make_no_sense(ask: Callable[[ps.Summaries], object], message: str) -> None:
