@@ -23,7 +23,7 @@ from partsketch.sketches.kernels.group_sums import HEAD, add_groups, doubtful_gr
 from partsketch.sketches.triangular import TriangularSketch
 
 #: Rows whose columns are multiplied at once: those of a few should stay in the first-level cache.
-_STRIP_ROWS = 256
+_STRIP_ROWS = 512
 #: Rows of a group that a segment should have: adding up its sums of products takes as long as those of some rows.
 _ROWS_PER_GROUP = 128
 #: Numbers that a segment of rows holds at most: 64 MB.
