@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import sys
 
@@ -23,6 +24,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="step")
     run_parser = commands.add_parser("run", parents=[options], help="measure and save results as JSON")
     run_parser.add_argument("workload", nargs="*", metavar="workload", help=", ".join([*WORKLOADS, *UNTIMED]))
+    run_parser.add_argument("--only", default="", help="of accuracy: only these drawn parts, the others stay as saved")
     commands.add_parser("planner", parents=[options], help="plan and fit many settings: are plans right?")
     commands.add_parser("table", help="write the pages with results from the saved ones")
     arguments = parser.parse_args()
@@ -38,7 +40,7 @@ def main() -> None:
     repeats = arguments.repeats or (1 if arguments.quick else 3)
     command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
     if not names or ACCURACY in names:
-        measure_accuracy(arguments.quick, command)
+        measure_accuracy(arguments.quick, command, [name for name in getattr(arguments, "only", "").split(",") if name])
     if not names or ESTIMATORS in names:
         measure_estimators(arguments.quick, command)
     if not names or QUESTIONS in names:
@@ -53,11 +55,18 @@ def main() -> None:
             write_pages(RESULTS)
 
 
-def measure_accuracy(quick: bool, command: str) -> None:
-    """Count the digits that are right and how often intervals cover, and save both."""
+def measure_accuracy(quick: bool, command: str, only: list[str]) -> None:
+    """Count the digits that are right and how often intervals cover, and save both; or some parts, beside the saved."""
     from benchmarks.accuracy import running
 
-    save({**environment(), "command": command, **running.run(quick)}, results_folder(quick) / f"{ACCURACY}.json")
+    path = results_folder(quick) / f"{ACCURACY}.json"
+    found = {**environment(), "command": command}
+    if not only:
+        save({**found, **running.run(quick)}, path)
+        return
+    saved = json.loads(path.read_text())
+    origins = {**saved.get("origins", {}), **dict.fromkeys(only, found)}
+    save({**saved, **running.run_parts(quick, only), "origins": origins}, path)
 
 
 def measure_estimators(quick: bool, command: str) -> None:

@@ -26,7 +26,11 @@ def parts(result: Mapping[str, Any]) -> dict[str, str]:
         "accuracy-stacked-intervals": [_rates(result["stacked-intervals"], ("90%", "95%", "99%"))],
         "accuracy-test": [_rates(result["test"], ("rejected at 5%",))],
     }
-    return {name: "\n".join(["", *lines, "", _origin(result)]) + "\n\n" for name, lines in tables.items()}
+    # Parts that were measured alone say so.
+    origins = {f"accuracy-{name}": origin for name, origin in result.get("origins", {}).items()}
+    return {
+        name: "\n".join(["", *lines, "", _origin(origins.get(name, result))]) + "\n\n" for name, lines in tables.items()
+    }
 
 
 def _origin(result: Mapping[str, Any]) -> str:

@@ -35,6 +35,8 @@ class Design:
         Whether `make` gives other rows every time.
     make
         Returns the exact moments of the partitions, and the noise variance of each.
+    draws
+        How many sketches of a real table are drawn: few of large ones.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Design:
     shared: bool | None
     is_drawn: bool
     make: Callable[[np.random.Generator], Partitions]
+    draws: int = 30
 
 
 def _synthetic(
@@ -89,4 +92,4 @@ def real(k: int, shuffled: bool) -> Iterator[Design]:
         # With as many rows as the data orthogonal sketches lose nothing, and no sketch is one.
         size = 4 * columns if 4 * columns < least else (columns + least) // 2
         title = f"{TITLES[name]}, {'shuffled' if shuffled else 'file order'}"
-        yield Design(title, k, size, None, False, _always((parts, noise)))
+        yield Design(title, k, size, None, False, _always((parts, noise)), 30 if columns > 20 else 400)

@@ -27,7 +27,7 @@ def run(quick: bool) -> dict[str, Any]:
     for k in (5, 20):
         designs = [*synthetic(k)] if quick else [*synthetic(k), *real(k, False), *real(k, True)]
         for design in designs:
-            draws = 20 if quick else 4000 // k if design.is_drawn else 30
+            draws = 20 if quick else 800 if design.is_drawn else design.draws
             rows.append(measured(design, draws))
             shown = ", ".join(f"{name} {100 * value:.3g}%" for name, value in rows[-1]["losses"].items())
             print(f"estimators / {design.name}, k = {k}: {shown}, bound {100 * rows[-1]['bound']:.3g}%", flush=True)
@@ -37,14 +37,15 @@ def run(quick: bool) -> dict[str, Any]:
 def measured(design: Design, draws: int) -> dict[str, Any]:
     """Return mean losses, their standard errors, the bound, what "auto" took, and bytes."""
     rng = np.random.default_rng(17)
-    losses: dict[str, list[float]] = {name: [] for name in (*ESTIMATORS, "attaining")}
+    losses: dict[str, list[float]] = {name: [] for name in (*ESTIMATORS, "attaining", "known_noise")}
     bounds: list[float] = []
+    prices: list[float] = []
     taken: list[str] = []
     for number in range(draws):
         if number == 0 or (design.is_drawn and number % _SAME_ROWS == 0):
             parts, noise = design.make(rng)
             pooled = theory.pooled_moments(parts)
-        for name, solution in _estimates(parts, design.sketch_size, rng, pooled, noise, bounds, taken):
+        for name, solution in _estimates(parts, design.sketch_size, rng, pooled, noise, (bounds, prices), taken):
             away = pooled.root @ (solution - pooled.solution)
             losses[name].append(float(away @ away) / pooled.loss)
     kept = {name: values for name, values in losses.items() if values}
@@ -52,11 +53,13 @@ def measured(design: Design, draws: int) -> dict[str, Any]:
     return {
         "name": design.name, "k": design.count, "sketch_size": design.sketch_size, "columns": columns,
         "shared": design.shared, "draws": draws,
-        "losses": {name: float(np.mean(values)) for name, values in kept.items() if name != "attaining"},
+        "losses": {name: float(np.mean(values)) for name, values in kept.items() if name in ESTIMATORS},
         "standard_errors": {name: float(np.std(values) / math.sqrt(draws)) for name, values in kept.items()},
         "bound": float(np.mean(bounds)),
         # The fit that attains the bound had the same sketches: their ratio is known far better than either.
         "over_attaining": float(np.mean(losses["orthogonal_auto"]) / np.mean(losses["attaining"])),
+        # Generalised least squares that knows the noise, and what estimating it costs at the least.
+        "attainable": float(np.mean(losses["known_noise"]) + np.mean(prices)) / float(np.mean(losses["attaining"])),
         "taken": {name: taken.count(name) for name in sorted(set(taken))},
         "bytes": {
             "coefficients": 8 * columns,
@@ -72,7 +75,7 @@ def _estimates(
     rng: np.random.Generator,
     pooled: theory.PartitionMoments,
     noise: FloatArray,
-    bounds: list[float],
+    known: tuple[list[float], list[float]],
     taken: list[str],
 ) -> Iterator[tuple[str, FloatArray]]:
     """Yield every estimate from one set of Gaussian and one of orthogonal sketches."""
@@ -95,8 +98,11 @@ def _estimates(
     # Rows of H itself: a sketch is scaled by √(p/m), one with all rows is not.
     scales = np.sqrt([min(size / count, 1.0) for count in counts])
     rows = [scale * matrix for scale, matrix in zip(scales, turned, strict=True)]
-    bound, attaining = _best(rows, parts, pooled, noise)
+    bounds, prices = known
+    bound, weighted, attaining = _best(rows, parts, pooled, noise)
     bounds.append(bound / pooled.loss)
+    prices.append(_price(rows, pooled, noise) / pooled.loss)
+    yield "known_noise", weighted
     yield "attaining", attaining
 
 
@@ -112,11 +118,11 @@ def _auto(moments: theory.SketchMoments, taken: list[str] | None) -> FloatArray:
 
 def _best(
     rows: list[FloatArray], parts: list[theory.PartitionMoments], pooled: theory.PartitionMoments, noise: FloatArray
-) -> tuple[float, FloatArray]:
-    """Return the least expected loss of an unbiased linear fit to these rows, and the fit, which knows G and σ_i².
+) -> tuple[float, FloatArray, FloatArray]:
+    """Return the least expected loss of an unbiased linear fit to these rows, and two fits that know σ_i².
 
-    In coordinates in which G is the identity the fit is `a_w + Σ (H_iX_i)ᵀ(H_iy_i − H_iX_i a_w)`, a_w generalised
-    least squares.
+    The first is generalised least squares a_w; the second knows G as well and attains the bound. In coordinates in
+    which G is the identity it is `a_w + Σ (H_iX_i)ᵀ(H_iy_i − H_iX_i a_w)`.
     """
     features = [matrix[:, :-1] @ pooled.inverse_root for matrix in rows]
     grams = [(part.root @ pooled.inverse_root).T @ (part.root @ pooled.inverse_root) for part in parts]
@@ -124,4 +130,13 @@ def _best(
     targets = [matrix[:, -1] / math.sqrt(variance) for matrix, variance in zip(rows, noise, strict=True)]
     weighted = np.linalg.lstsq(np.vstack(scaled), np.concatenate(targets))[0]
     step = sum(x.T @ (matrix[:, -1] - x @ weighted) for x, matrix in zip(features, rows, strict=True))
-    return theory.least_orthogonal_excess_loss(features, grams, noise), pooled.inverse_root @ (weighted + step)
+    bound = theory.least_orthogonal_excess_loss(features, grams, noise)
+    return bound, pooled.inverse_root @ weighted, pooled.inverse_root @ (weighted + step)
+
+
+def _price(rows: list[FloatArray], pooled: theory.PartitionMoments, noise: FloatArray) -> float:
+    """Return what estimating σ_i² costs; nothing where all are the same, and are taken for it."""
+    if np.ptp(noise) == 0:
+        return 0.0
+    features = [matrix[:, :-1] @ pooled.inverse_root for matrix in rows]
+    return theory.price_of_estimated_noise(features, np.eye(pooled.rank), noise)

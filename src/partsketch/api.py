@@ -191,8 +191,9 @@ def sketch(
     """
     columns, asked = divided(keywords, DataRequest)
     options = SketchOptions.made_of(random_state, n_partitions=n_partitions, partition_by=partition_by, **asked)
-    source = DataRequest(data, target, features, **columns).open(options.partition_column, options.fit_intercept)
-    with using_engine(engine) as runner:
+    request = DataRequest(data, target, features, **columns)
+    with using_engine(engine, data) as runner:
+        source = request.open(options.partition_column, options.fit_intercept, runner)
         made = sketch_source(source, options, runner)
     _warn(made.warnings)
     return made.summaries if options.cuts else made.summaries[0]

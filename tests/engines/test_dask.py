@@ -107,6 +107,23 @@ def test_data_frames_of_unknown_sizes(how: dict[str, Any], dask_engine: Any) -> 
     assert [part.row_count for part in there.record.partitions] == [part.row_count for part in here.record.partitions]
 
 
+def test_sketches_of_a_collection_and_answers(dask_engine: Any) -> None:
+    """A collection is sketched where it lies, with the same bytes; a question is not answered from it."""
+    rng = np.random.default_rng(0)
+    values = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "y"])
+    rows = dd.from_pandas(values, npartitions=3)
+    asked: dict[str, Any] = {"sketch_size": 20, "random_state": 0, "site": "north"}
+    here, there = ps.sketch(values, "y", **asked), ps.sketch(rows, "y", engine=dask_engine, **asked)
+    assert there.to_bytes() == here.to_bytes()
+    rounds = ps.refine(here)
+    with pytest.raises(
+        InputError, match=r"^A question is answered from files or rows in memory, not from a .*: write it"
+    ):
+        ps.answer(rounds.question, rows, site="north", engine=dask_engine)
+    with pytest.raises(InputError, match="pass paths of sketch files"):
+        ps.refine(rows)
+
+
 def test_a_persisted_collection_and_its_own_client(dask_engine: Any) -> None:
     """Without an engine the data bring theirs: the client of the process."""
     values = frame(20_000).drop(columns="colour").dropna()

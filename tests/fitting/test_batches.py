@@ -195,3 +195,19 @@ def test_a_batch_has_two_rows_more_than_columns_or_is_refused() -> None:
     assert model.model_.record.row_count == 107
     ridge = SketchedRegression("stack", sketch_size=24, random_state=7, alpha=1.0).partial_fit(X[:100], y[:100])
     assert ridge.partial_fit(X[100:103], y[100:103]).model_.record.row_count == 103
+
+
+@pytest.mark.parametrize("sketch", ["gaussian", "orthogonal"])
+def test_short_sketches_begin_with_fit_and_go_on_with_batches(sketch: str) -> None:
+    """Sketches of fewer rows than columns: the first batch alone is refused, a fit of several goes on bit by bit."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(300, 7)), rng.normal(size=300)
+    asked: dict[str, Any] = {"method": "stack", "sketch": sketch, "sketch_size": 5, "random_state": 0}
+    with pytest.raises(InputError, match=r"begin with fit and n_partitions=2 or more, .* or give at least 10\.$"):
+        SketchedRegression(**asked).partial_fit(X[:50], y[:50])
+    model = SketchedRegression(n_partitions=4, **asked).fit(X[:200], y[:200])
+    for start in range(200, 300, 50):
+        model.partial_fit(X[start : start + 50], y[start : start + 50])
+    once = SketchedRegression(n_partitions=6, **asked).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, once.coef_)
+    assert model.certificate_.excess_loss == once.certificate_.excess_loss

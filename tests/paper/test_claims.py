@@ -81,6 +81,34 @@ def test_gap_shape() -> None:
     assert str(answer("gap-shape", losses(digits=hump)).verdict) == "holds only when Digits"
 
 
+def stacks(**data: dict[str, float]) -> Study:
+    """Mean losses by estimator at k = 2, with a standard error of a tenth, beside a bound of one."""
+    tables = {}
+    for name, means in data.items():
+        rows = [{"estimator": key, "k": 2, "mean": mean, "standard_error": 0.1} for key, mean in means.items()]
+        tables[f"figure_1_shuffled__{name}"] = {"curves": [curve(2, 9.0, 9.0, bound=1.0)], "summaries": rows}
+    return study(**tables)
+
+
+GOOD = {"partition": 9.0, "stack": 2.0, "weighted": 2.09, "orthogonal": 1.05}
+
+
+@pytest.mark.parametrize(
+    ("claim", "worse"),
+    [
+        ("weights-cost", {"weighted": 2.11}),
+        ("weights-cost", {"partition": 1.9}),
+        ("orthogonal-outperforms", {"orthogonal": 2.7}),
+        ("near-bound", {"orthogonal": 1.11}),
+    ],
+)
+def test_stacked_sketches(claim: str, worse: dict[str, float]) -> None:
+    assert answer(claim, stacks(digits=GOOD, house=GOOD, cover=GOOD)).verdict == Verdict(HOLDS)
+    assert str(answer(claim, stacks(digits=GOOD, house=GOOD)).verdict) == "holds only when Digits; House"
+    given = stacks(digits=GOOD, house=GOOD | worse, cover=GOOD)
+    assert str(answer(claim, given).verdict) == "holds only when Digits; Cover"
+
+
 @pytest.mark.parametrize(
     ("gaps", "word"), [((0.0, -1.0, -2.0), FAILS), ((0.0, 5.0, 1.0), HOLDS), ((0.0, 5.0, 6.0), FAILS)]
 )

@@ -16,6 +16,7 @@ from partsketch.paper.excess_loss_experiment import ExcessLossSettings, excess_l
 from partsketch.paper.explicit_sketches import Columns, gaussian_sketch, sketched_fits
 from partsketch.paper.results import Result, clean, to_csv
 from partsketch.paper.settings import derive_seed
+from partsketch.paper.stacked_draws import stacked_draws
 from partsketch.paper.timing_experiment import hadamard_experiment, timing_experiment
 
 
@@ -71,6 +72,41 @@ def test_draws_of_the_whole_sketch_follow_the_law() -> None:
     parts = simulate.partition_factors(load("digits").X, load("digits").y, [2], "drop")[2]
     drawn = simulate.draw_excess_losses("whole", parts, 122, 4000, np.random.default_rng(0))
     assert cast(float, row["median"]) == pytest.approx(float(np.median(drawn)), rel=0.05)
+
+
+def test_draws_of_stacked_fits() -> None:
+    """On Digits with m = p nothing is lost; below, orthogonal sketches lose less, and about what the bound says.
+
+    30 draws know the mean losses to about 3%; the bound assumes shared coefficients, which shuffled rows nearly have.
+    """
+    tables = excess_loss_experiment(load("digits").shuffled(), ExcessLossSettings((1, 10, 25), 100, 30, 0, 5))
+    means = {(str(row["estimator"]), row["k"]): cast(float, row["mean"]) for row in tables["summaries"]}
+    bounds = {row["k"]: cast(float, row["bound"]) for row in tables["curves"]}
+    assert means["weighted", 1] == pytest.approx(means["stack", 1])
+    assert means["orthogonal", 25] == bounds[25] == 0.0
+    # Of 179 rows in each of ten partitions 100 remain: a share of (p − m)/p of what Gaussian sketches lose.
+    assert means["orthogonal", 10] / means["weighted", 10] == pytest.approx(79 / 179, rel=0.15)
+    assert means["orthogonal", 10] == pytest.approx(bounds[10], rel=0.12)
+    exact = theory.orthogonal_excess_loss(cast(float, tables["curves"][0]["minimal_loss"]), 61, 1797, 100, 1)
+    assert bounds[1] == pytest.approx(exact)
+
+
+def test_weights_do_not_depend_on_coordinates() -> None:
+    """Rows of full rank are turned before they are fitted, which must not change what is lost."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 3)) * [1.0, 50.0, 0.02]
+    y = rng.normal(size=400) * np.repeat([0.1, 0.1, 5.0, 5.0], 100)
+    parts = simulate.partition_factors(X, y, [4])[4]
+    pooled = theory.pooled_moments(parts)
+    sketches = [rng.normal(size=(5, 9, 100)) @ np.column_stack([X, y])[100 * i : 100 * i + 100] / 3 for i in range(4)]
+    drawn = stacked_draws(sketches, parts, pooled, 1)
+    for number in range(5):
+        moments = theory.sketch_moments([matrix[number] for matrix in sketches], [100] * 4)
+        choice = theory.choose_stack(moments)
+        fit = theory.stacked_fit(moments.sketches, [100] * 4, "gaussian", choice.weights).pooled.solution
+        fit = (1 - choice.share) * fit + choice.share * moments.coefficients.mean(axis=0)
+        assert drawn.weighted[number] == pytest.approx(theory.excess_loss(parts, fit), rel=1e-8)
+        assert choice.taken == "information"
 
 
 def test_experiments_depend_on_their_settings_alone() -> None:

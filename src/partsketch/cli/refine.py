@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,6 +34,7 @@ def command() -> None:
 @click.option("--target", "-t", "targets", multiple=True, help="Any column of the files; repeat for several.")
 @click.option("--features", "-f", multiple=True, help="Any columns of the files, comma-separated; default: all others.")
 @keyword_option("fit_intercept", default=None)
+@keyword_option("alpha", "Refused unless 0: rounds lead to exact least squares.")
 @click.option("--output", "-o", "folder", type=_PATH, required=True, help="New folder for questions and answers.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def begin(
@@ -40,12 +42,14 @@ def begin(
     targets: tuple[str, ...],
     features: tuple[str, ...],
     fit_intercept: bool | None,
+    alpha: float,
     folder: Path,
     as_json: bool,
 ) -> None:
     """Begin rounds from sketch FILES: writes the first question, which goes to every site."""
-    from partsketch.sites.rounds.rounds import Rounds
+    from partsketch.sites.rounds.rounds import Rounds, check_penalty
 
+    check_penalty(alpha)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"Cannot begin in {folder}: it is there already; name a new folder.")
     rounds = Rounds.begin(list(files), list(targets) or None, column_names(features), fit_intercept)
@@ -137,6 +141,16 @@ def step(
         say(f"model written to {model_path}")
 
 
+def _told_in_advance(rounds: Rounds) -> str:
+    """Return what rounds will leave, by the law of the sketches alone."""
+    later = rounds.forecast[1:]
+    if not later:
+        return "one round leaves nothing but rounding"
+    parts = [f"{100 * entry.median:.2g}% after {entry.rounds}" for entry in later]
+    most = f"at most {100 * later[-1].upper:.2g}% in 97.5 of 100 cases"
+    return f"of the minimal loss, rounds are expected to leave about {', '.join(parts)} ({most})"
+
+
 def _tell(rounds: Rounds, folder: Path, as_json: bool, intervals_of: str | None) -> None:
     """Print what the rounds so far have come to, and what is asked next."""
     from partsketch.sites.rounds.checks import spoken
@@ -147,6 +161,7 @@ def _tell(rounds: Rounds, folder: Path, as_json: bool, intervals_of: str | None)
         warn(sentence)
     if as_json:
         values: dict[str, Any] = {"rounds": rounds.finished, "question": str(path), "model": model.to_dict()}
+        values["forecast"] = [asdict(entry) for entry in rounds.forecast]
         values["sites"] = [list(pair) for pair in rounds.question.sites]
         if intervals_of is not None:
             values["summary"] = model.summary(of=intervals_of).to_dict()
@@ -156,5 +171,7 @@ def _tell(rounds: Rounds, folder: Path, as_json: bool, intervals_of: str | None)
         say(f"{target}: {certificate.sentence}" if len(model.target_names) > 1 else certificate.sentence)
     if intervals_of is not None:
         print(model.summary(of=intervals_of), flush=True)
+    if rounds.finished == 0:
+        say(_told_in_advance(rounds))
     say(f"question of round {rounds.question.number} written to {path}")
     say(f"it is to {', '.join(map(spoken, rounds.question.sites))}; each answers with: partsketch refine answer")

@@ -111,6 +111,7 @@ def add_batch(
     if method.sketched:
         if before is None:
             asked, known = options.sketch_size, source.row_count
+            _check_first_size(asked, len(features), options)
             size, reasons["sketch_size"] = choose_sketch_size(
                 asked, len(features), known, options.alpha > 0, options.sketch
             )
@@ -140,6 +141,16 @@ def add_batch(
         merged = _merged(None if before is None else before.gathered, batch, names, extends)
         fit = finish_fit(rows, options, engine.name, merged, None, reasons, warnings)
     return fit, Batches(merged, rows.row_count, options.seed)
+
+
+def _check_first_size(asked: int | None, columns: int, options: FitOptions) -> None:
+    """Refuse a first batch whose one sketch leaves columns open, and say how to begin with such sketches."""
+    if options.method == "stack" and options.alpha == 0 and asked is not None and 2 <= asked <= columns + 1:
+        raise InputError(
+            f"sketch_size={asked} is too small for a first batch: partial_fit solves after every batch, and one sketch "
+            f"of {asked} rows leaves {columns} columns open (intercept included); begin with fit and n_partitions="
+            f"{-(-(columns + 2) // asked)} or more, and go on with partial_fit, or give at least {columns + 2}."
+        )
 
 
 def _check_rows(rows: int, columns: int, extends: bool, options: FitOptions) -> None:

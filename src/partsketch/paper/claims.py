@@ -113,8 +113,10 @@ def check_claims(study: Study) -> list[Claim]:
     """
     from partsketch.paper.claims_on_conclusions import CONCLUSION_QUESTIONS
     from partsketch.paper.claims_on_data import DATA_QUESTIONS
+    from partsketch.paper.claims_on_stacking import STACKING_QUESTIONS
     from partsketch.paper.claims_on_theory import THEORY_QUESTIONS
     from partsketch.paper.claims_on_time import TIME_QUESTIONS
 
-    questions = (*THEORY_QUESTIONS, *CONCLUSION_QUESTIONS, *DATA_QUESTIONS, *TIME_QUESTIONS)
+    stacked = (*DATA_QUESTIONS, *STACKING_QUESTIONS)
+    questions = (*THEORY_QUESTIONS, *CONCLUSION_QUESTIONS, *stacked, *TIME_QUESTIONS)
     return [question.judged(study) for question in questions]

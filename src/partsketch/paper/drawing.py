@@ -38,6 +38,9 @@ STYLES: dict[str, dict[str, Any]] = {
     "whole": {"color": BLUE, "marker": "s"},
     "partition": {"color": ORANGE, "marker": "o"},
     "stack": {"color": GREEN, "marker": "D"},
+    "weighted": {"color": SKY, "marker": "v"},
+    "orthogonal": {"color": AMBER, "marker": "P"},
+    "bound": {"color": GREY, "marker": None},
     "average": {"color": PURPLE, "marker": "^"},
     "exact": {"color": BLACK, "marker": None},
 }
@@ -45,6 +48,9 @@ LABELS = {
     "whole": "β̄ sketches of all rows",
     "partition": "θ̄ sketches of partitions",
     "stack": "stacked sketches, one fit",
+    "weighted": "stacked, weights by data",
+    "orthogonal": "the same, orthogonal",
+    "bound": "least of unbiased fits",
     "average": "ᾱ no sketch, averaged",
     "exact": "exact OLS (zero)",
 }

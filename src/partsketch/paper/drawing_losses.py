@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from partsketch.paper.study import Study
 
 #: Draws of different estimators at the same k stand side by side.
-_SHIFTS = {"whole": 0.95, "partition": 1.05, "stack": 1.0}
+_SHIFTS = {"whole": 0.95, "partition": 1.05, "stack": 0.93, "weighted": 1.0, "orthogonal": 1.07}
+
+#: Curves, the tables' names of them, and how they are dashed: what is approximate, or an average of draws, is.
+_CURVES = {
+    "whole": ("whole", "-"),
+    "partition": ("partition", "-"),
+    "average": ("average", "--"),
+    "stack": ("stack_approximate", ":"),
+    "bound": ("bound", "-."),
+    "exact": ("exact", "-"),
+}
 
 
 def draw_losses(study: Study, wide: bool, step: str) -> Figure:
@@ -25,7 +35,7 @@ def draw_losses(study: Study, wide: bool, step: str) -> Figure:
     figure, axes = panels(len(names), wide, height=3.6)
     for axis, name in zip(axes, names, strict=True):
         _loss_panel(axis, study, step, name)
-    shared_legend(figure, axes, wide)
+    shared_legend(figure, axes, wide, columns=4)
     return figure
 
 
@@ -33,19 +43,12 @@ def _loss_panel(axis: Axes, study: Study, step: str, name: str) -> None:
     curves = study.rows(step, "curves", name)
     counts = [cast(int, row["k"]) for row in curves]
     shown: list[float] = []
-    for estimator, key in (
-        ("whole", "whole"),
-        ("partition", "partition"),
-        ("average", "average"),
-        ("stack", "stack_approximate"),
-        ("exact", "exact"),
-    ):
+    for estimator, (key, dashes) in _CURVES.items():
         values = column(curves, key)
         shown += [value for value in values if np.isfinite(value)]
-        dashes = "--" if estimator == "average" else ":" if estimator == "stack" else "-"
         axis.plot(counts, values, dashes, color=STYLES[estimator]["color"], label=LABELS[estimator], zorder=2)
     summaries = study.rows(step, "summaries", name)
-    for estimator in ("whole", "partition", "stack"):
+    for estimator in _SHIFTS:
         rows = [row for row in summaries if row["estimator"] == estimator]
         if not rows:
             continue
@@ -55,7 +58,10 @@ def _loss_panel(axis: Axes, study: Study, step: str, name: str) -> None:
         place = [cast(int, row["k"]) * _SHIFTS[estimator] for row in rows]
         bars = [np.subtract(middle, lower), np.subtract(upper, middle)]
         look = {"color": STYLES[estimator]["color"], "zorder": 3}
-        axis.errorbar(place, middle, bars, fmt=STYLES[estimator]["marker"], elinewidth=1.1, markersize=4, **look)
+        # Estimators with a curve are named by it.
+        label = None if estimator in _CURVES else LABELS[estimator]
+        mark = STYLES[estimator]["marker"]
+        axis.errorbar(place, middle, bars, fmt=mark, elinewidth=1.1, markersize=4, label=label, **look)
         axis.plot(place, mean, "x", markersize=5, **look)
     partition_axis(axis, counts)
     loss_axis(axis, shown)

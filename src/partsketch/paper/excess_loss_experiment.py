@@ -20,6 +20,7 @@ from partsketch.paper.explicit_sketches import (
     sketched_fits,
 )
 from partsketch.paper.results import Row, Tables, Value
+from partsketch.paper.stacked_draws import stacked_draws
 from partsketch.theory import PartitionMoments, simulate
 
 
@@ -35,7 +36,7 @@ class ExcessLossSettings:
 
 
 def excess_loss_experiment(data: DataSet, settings: ExcessLossSettings) -> Tables:
-    """Return the exact curves and the draws of β̄, θ̄ and the stacked fit for every k.
+    """Return the exact curves and the draws of β̄, θ̄ and the stacked fits for every k.
 
     Parameters
     ----------
@@ -43,7 +44,8 @@ def excess_loss_experiment(data: DataSet, settings: ExcessLossSettings) -> Table
         Rows in the order in which they are partitioned evenly, the remainder dropped.
     settings : ExcessLossSettings
         Sizes and seed. The sketch of fit i in draw b is stream `b·k + i` of the seed (for β̄, of the seed plus one, and
-        with the largest k on the same rows, since the k fits of β̄ are the first k of one independent sequence).
+        with the largest k on the same rows, since the k fits of β̄ are the first k of one independent sequence; for
+        orthogonal sketches, of the seed plus two).
 
     Returns
     -------
@@ -54,11 +56,12 @@ def excess_loss_experiment(data: DataSet, settings: ExcessLossSettings) -> Table
         columns = Columns.of(data.X, data.y)
         parts = simulate.partition_factors(data.X, data.y, settings.partition_counts, "drop")
         pooled = {k: theory.pooled_moments(moments) for k, moments in parts.items()}
-        curves = [_curve(data, k, parts[k], pooled[k], settings.sketch_size) for k in settings.partition_counts]
+        curves: list[Row] = []
         losses: dict[tuple[str, int], FloatArray] = {}
         for k in settings.partition_counts:
-            partition, stack = _partition_draws(columns, parts[k], pooled[k], settings)
-            losses["partition", k], losses["stack", k] = partition, stack
+            drawn, bound = _partition_draws(columns, parts[k], pooled[k], settings)
+            losses |= {(name, k): values for name, values in drawn.items()}
+            curves.append({**_curve(data, k, parts[k], pooled[k], settings.sketch_size), "bound": bound})
         losses |= _whole_draws(columns, pooled, settings)
     ranks = {k: (pooled[k].rank, max(part.rank for part in moments)) for k, moments in parts.items()}
     summaries = [_summary(name, k, values, settings, ranks[k]) for (name, k), values in losses.items()]
@@ -70,7 +73,9 @@ def excess_loss_experiment(data: DataSet, settings: ExcessLossSettings) -> Table
     return {"curves": curves, "summaries": summaries, "draws": draws}
 
 
-def _curve(data: DataSet, k: int, parts: list[PartitionMoments], pooled: PartitionMoments, size: int) -> Row:
+def _curve(
+    data: DataSet, k: int, parts: list[PartitionMoments], pooled: PartitionMoments, size: int
+) -> dict[str, Value]:
     ranks = [part.rank for part in parts]
     full = min(ranks) == pooled.columns
     whole = theory.whole_excess_loss(pooled.loss, pooled.rank, size, k)
@@ -103,28 +108,41 @@ def _curve(data: DataSet, k: int, parts: list[PartitionMoments], pooled: Partiti
 
 def _partition_draws(
     columns: Columns, parts: list[PartitionMoments], pooled: PartitionMoments, settings: ExcessLossSettings
-) -> tuple[FloatArray, FloatArray]:
-    """θ̄ and the stacked fit of the very same sketches."""
+) -> tuple[dict[str, FloatArray], float]:
+    """θ̄ and the stacked fits of the very same sketches, those of orthogonal ones, and the mean of their bounds."""
     k, rows = len(parts), parts[0].row_count
 
-    def work(index: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def work(index: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         streams = range(index, settings.draws * k, k)
         size, seed = settings.sketch_size, settings.seed
-        features, target = gaussian_sketches(columns, size, seed, streams, index * rows, (index + 1) * rows)
+        sketches = gaussian_sketches(columns, size, seed, streams, index * rows, (index + 1) * rows)
+        features, target = sketches[:, :, :-1], sketches[:, :, -1]
         whitened = features @ pooled.inverse_root
         residual = (target - features @ pooled.solution)[:, :, None]
         across = whitened.transpose(0, 2, 1)
-        return sketched_fits(features, target, parts[index]), across @ whitened, (across @ residual)[:, :, 0]
+        return sketches, sketched_fits(features, target, parts[index]), across @ whitened, (across @ residual)[:, :, 0]
 
     total = np.zeros((settings.draws, pooled.columns))
     gram = np.zeros((settings.draws, pooled.rank, pooled.rank))
     score = np.zeros((settings.draws, pooled.rank))
-    for fits, gram_part, score_part in in_order(work, k):
+    sketches = []
+    for sketch, fits, gram_part, score_part in in_order(work, k):
+        sketches.append(sketch)
         total += fits
         gram += gram_part
         score += score_part
     steps = np.linalg.solve(gram, score[:, :, None])[:, :, 0]
-    return excess_losses(total / k, pooled), np.asarray(np.sum(steps**2, axis=1))
+    stacked = stacked_draws(sketches, parts, pooled, settings.seed + 2)
+    losses = {
+        "partition": excess_losses(total / k, pooled),
+        "stack": np.asarray(np.sum(steps**2, axis=1)),
+        "weighted": stacked.weighted,
+        "orthogonal": stacked.orthogonal,
+    }
+    if k == 1:
+        # Its mean is known, and that of draws is far off where m is near the rank.
+        return losses, theory.orthogonal_excess_loss(pooled.loss, pooled.rank, rows, settings.sketch_size, 1)
+    return losses, float(np.mean(stacked.bound))
 
 
 def _whole_draws(
@@ -141,8 +159,8 @@ def _whole_draws(
 
         def work(index: int, rows: int = rows, most: int = most, moments: PartitionMoments = moments) -> FloatArray:
             streams = range(index, settings.draws * most, most)
-            features, target = gaussian_sketches(columns, settings.sketch_size, settings.seed + 1, streams, 0, rows)
-            return sketched_fits(features, target, moments)
+            sketches = gaussian_sketches(columns, settings.sketch_size, settings.seed + 1, streams, 0, rows)
+            return sketched_fits(sketches[:, :, :-1], sketches[:, :, -1], moments)
 
         total = np.zeros((settings.draws, moments.columns))
         for index, fits in enumerate(in_order(work, most)):
@@ -157,13 +175,13 @@ def _summary(
 ) -> dict[str, Value]:
     lower, median, upper = (float(value) for value in np.quantile(values, [0.25, 0.5, 0.75]))
     rank = ranks[1] if name == "partition" else ranks[0]
-    rows = settings.sketch_size * k if name == "stack" else settings.sketch_size
+    rows = settings.sketch_size if name in ("partition", "whole") else settings.sketch_size * k
     error = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
     return {
         "estimator": name,
         "k": k,
         "draws": len(values),
-        "seed": settings.seed + (name == "whole"),
+        "seed": settings.seed + {"whole": 1, "orthogonal": 2}.get(name, 0),
         "mean": float(np.mean(values)),
         "median": median,
         "lower_quartile": lower,

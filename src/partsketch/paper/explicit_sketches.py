@@ -61,12 +61,9 @@ def gaussian_sketch(columns: Columns, size: int, seed: int, stream: int, start: 
     return accumulator.finish()
 
 
-def gaussian_sketches(
-    columns: Columns, size: int, seed: int, streams: range, start: int, stop: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return the feature part (draws × m × d) and the target part (draws × m) of one sketch per stream."""
-    sketches = np.stack([gaussian_sketch(columns, size, seed, stream, start, stop) for stream in streams])
-    return sketches[:, :, :-1], sketches[:, :, -1]
+def gaussian_sketches(columns: Columns, size: int, seed: int, streams: range, start: int, stop: int) -> FloatArray:
+    """Return one sketch per stream: draws × m × q, the target in the last column."""
+    return np.stack([gaussian_sketch(columns, size, seed, stream, start, stop) for stream in streams])
 
 
 def sketched_fits(features: FloatArray, target: FloatArray, moments: PartitionMoments) -> FloatArray:

@@ -40,7 +40,9 @@ class Picture:
 
 _LOSS_CAPTION = (
     "Lines are expectations given the data: exact for β̄, θ̄ and ᾱ, an approximation (dotted) for the stacked fit. "
-    "Filled marks with bars are the median and quartiles of fits on explicit Gaussian sketches, crosses their means. "
+    "Filled marks with bars are the median and quartiles of fits on explicit Gaussian sketches (on orthogonal ones "
+    "where that is said), crosses their means. Weights by data are those of weighting='auto'. The least of unbiased "
+    "fits is the bound for these orthogonal sketches, as if partitions shared coefficients and noise. "
     "Where m ≤ rank + 3 the variance of the loss is infinite, so means of draws scatter and usually lie below the "
     "line, which rare large losses hold up. Exact least squares loses nothing: it is the zero at the bottom."
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -36,7 +36,13 @@ from partsketch.summaries.tasks import INTERCEPT
 
 def read_summaries(files: Any) -> list[Named]:
     """Read files, globs and summaries at hand, each with a name for messages; sorted, so that order cannot matter."""
-    entries = [files] if isinstance(files, str | os.PathLike | Summary) else list(files)
+    one = isinstance(files, str | os.PathLike | Summary)
+    # Tables can be gone through too, by the names of their columns.
+    if not one and (hasattr(files, "columns") or not isinstance(files, Iterable)):
+        raise InputError(
+            f"Cannot combine a {type(files).__name__}: pass paths of sketch files, or summaries, which `sketch` makes."
+        )
+    entries = [files] if one else list(files)
     named: list[Named] = []
     for entry in entries:
         if isinstance(entry, Summary):

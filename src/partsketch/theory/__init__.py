@@ -65,10 +65,12 @@ from partsketch.theory.orthogonal import (
     least_sketched_excess_loss,
     orthogonal_excess_loss,
     orthogonal_partition_excess_loss,
+    price_of_estimated_noise,
 )
 from partsketch.theory.partition_certificate import certify_partition
 from partsketch.theory.pooled_scatter import PooledScatter, pooled_scatter
 from partsketch.theory.ridge import effective_dimension, ridge_penalty_from_sketch, sketched_ridge_penalty
+from partsketch.theory.rounds import RoundForecast, forecast_rounds, least_round_loss
 from partsketch.theory.sampled_rows import RowSample, certify_row_samples
 from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
 from partsketch.theory.stack_weights import StackChoice, choose_stack, information_weights
@@ -92,6 +94,7 @@ __all__ = [
     "Heterogeneity",
     "PartitionMoments",
     "PooledScatter",
+    "RoundForecast",
     "RowSample",
     "SketchMoments",
     "SketchWeights",
@@ -118,6 +121,7 @@ __all__ = [
     "expected_partition_excess_loss_given_design",
     "expected_unsketched_average_excess_loss",
     "expected_whole_excess_loss",
+    "forecast_rounds",
     "gaussian_design_divergence",
     "gaussian_design_divergence_of_sizes",
     "gaussian_design_gap",
@@ -126,6 +130,7 @@ __all__ = [
     "information_weights",
     "inverse_variance_weights",
     "least_orthogonal_excess_loss",
+    "least_round_loss",
     "least_sketched_excess_loss",
     "leverage_scores",
     "moments_of",
@@ -141,6 +146,7 @@ __all__ = [
     "partition_weights",
     "pooled_moments",
     "pooled_scatter",
+    "price_of_estimated_noise",
     "printed_gap_factor",
     "read_sketch",
     "relative_leverage_scores",

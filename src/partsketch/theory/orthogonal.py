@@ -143,3 +143,44 @@ def least_orthogonal_excess_loss(
         part = inverse + added / variance
         loss += float(np.trace(total @ part @ gram @ (variance * part.T - 2 * variance * inverse)))
     return loss
+
+
+def price_of_estimated_noise(
+    sketched: Sequence[ArrayLike], gram: ArrayLike, noise_variances: ArrayLike, freedom: ArrayLike | None = None
+) -> float:
+    """Return what generalised least squares loses more because noise variances are estimated (Meier's approximation).
+
+    A weight that is off by the factor `1 + δ_i` moves the fit by `δ_i A_w⁻¹ (H_iX_i)ᵀ(H_iy_i − H_iX_i a_w)/σ_i²`. With
+    δ_i of variance 2/f_i and independent of the fit that adds, with `B_i = (H_iX_i)ᵀH_iX_i/σ_i²` and `A_w = ΣB_i`,
+
+        Σ (2/f_i) tr[ G A_w⁻¹ (B_i − B_i A_w⁻¹ B_i) A_w⁻¹ ]
+
+    to what it loses where noise is known. For one column alike it is Meier's `Σ (2/f_i) π_i (1 − π_i)` of the variance,
+    π_i the share of the information.
+
+    Parameters
+    ----------
+    sketched : sequence of arrays of shape (m_i, d)
+        `H_iX_i`, H_i with orthonormal rows.
+    gram : array of shape (d, d)
+        G.
+    noise_variances : array of shape (k,)
+        σ_i².
+    freedom : array of shape (k,), optional
+        Degrees of freedom f_i behind the estimates; by default `m_i − tr(A_w⁻¹B_i)`, those of the residuals of the
+        weighted fit.
+
+    Returns
+    -------
+    float
+        In units of squared loss.
+    """
+    noise = np.asarray(noise_variances, dtype=np.float64)
+    rows = [np.asarray(part, dtype=np.float64) for part in sketched]
+    parts = np.stack([part.T @ part / variance for part, variance in zip(rows, noise, strict=True)])
+    inverse = np.linalg.inv(parts.sum(axis=0))
+    shares = np.einsum("ab,iba->i", inverse, parts)
+    given = np.array([len(part) for part in rows]) - shares if freedom is None else np.asarray(freedom)
+    measured = inverse @ np.asarray(gram, dtype=np.float64) @ inverse
+    moved = np.einsum("ab,iba->i", measured, parts - parts @ inverse @ parts)
+    return float(np.sum(2 / given * moved))

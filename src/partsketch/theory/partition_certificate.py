@@ -13,13 +13,16 @@ unbiased estimate, `Σ w_i² T̂_i ℓ̂_i/(m_i − r_i − 1) + …`, so variab
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.certificate import CertificateEstimate
-from partsketch.theory.excess_draws import ExcessScalars, excess_distributions
+from partsketch.theory.confidence import ConfidenceDistribution
+from partsketch.theory.excess_draws import GramNoise, excess_distributions
+from partsketch.theory.excess_law import FitInSketches, excess_laws
 from partsketch.theory.pooled_scatter import PooledScatter, pooled_scatter
 from partsketch.theory.sketch_moments import SketchMoments
 from partsketch.theory.weights import SketchWeights, given_weights
@@ -49,7 +52,7 @@ def certify_partition(
     """
     chosen = weights if isinstance(weights, SketchWeights) else given_weights(moments, weights)
     pooled = pooled_scatter(moments)
-    scalars = _scalars(moments, chosen, pooled, share)
+    scalars = excess_scalars(moments, chosen, pooled, share)
     minimal_loss = pooled.minimal_loss
     excess = scalars.length + float(np.sum(2 * scalars.both - scalars.error + scalars.own))
     excess += _optimism(scalars) if 0 < share < 1 else 0.0
@@ -61,7 +64,7 @@ def certify_partition(
         kind, reason = "approximate", "weights were made from the same sketches, which is allowed for approximately"
     if share < 1:
         kind, reason = "approximate", "the share of the average was found from the same sketches"
-    confidence, relative_confidence, deviation = excess_distributions(scalars, minimal_loss)
+    confidence, relative_confidence, deviation = _distributions(moments, chosen, pooled, scalars, share)
     return CertificateEstimate(
         excess_loss=excess,
         standard_error=deviation,
@@ -92,7 +95,7 @@ def mixture_share(moments: SketchMoments) -> float:
         From `sketch_moments`; any rank, any coefficients, any noise.
     """
     scatter = pooled_scatter(moments)
-    scalars = _scalars(moments, given_weights(moments, row_shares(moments)), scatter)
+    scalars = excess_scalars(moments, given_weights(moments, row_shares(moments)), scatter)
     gain = float(np.sum(scalars.error - scalars.both))
     away = _noise_distance(scalars) if _is_noise(scalars) else _distance(scalars)
     return float(np.clip(gain / away, 0.0, 1.0)) if away > 0 else 0.0
@@ -133,85 +136,101 @@ def row_shares(moments: SketchMoments) -> FloatArray:
     return np.asarray(moments.row_counts / moments.row_counts.sum())
 
 
-def _scalars(
+@dataclass(frozen=True, eq=False)
+class ExcessScalars:
+    """What the excess loss is made from: variances of the random part of the fit, and of the error of the stacked fit.
+
+    Attributes
+    ----------
+    length : float
+        `‖ĝ‖²`, the squared distance to the stacked fit by the sketches.
+    rank : int
+        Dimensions r.
+    fit, error, both : arrays of shape (k,)
+        Shares of each partition in the variance of the fit, in that of the stacked fit, and in their covariance, summed
+        over dimensions, in units of loss.
+    own : array of shape (k,)
+        What `fit` lacks because a sketch underestimates its own Gram matrix where its fit is far off.
+    distance : array of shape (r,)
+        ĝ.
+    inverses : array of shape (k, r, r)
+        Inverse Gram matrices of the sketches, in coordinates in which the stacked Gram matrix is the identity.
+    """
+
+    length: float
+    rank: int
+    fit: FloatArray
+    error: FloatArray
+    both: FloatArray
+    own: FloatArray
+    distance: FloatArray
+    inverses: FloatArray
+
+
+def excess_scalars(
     moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter, share: float = 1.0
 ) -> ExcessScalars:
-    pooled, sizes, ranks = scatter.pooled, moments.sizes, moments.ranks
+    """Return what the excess loss of an average, or of its mixture with the stacked fit, is made from."""
+    pooled = scatter.pooled
     # Noise of a fit per unit of loss and of its inverse Gram matrix: 1/m for a Gaussian sketch.
     rates = moments.noise_factors * moments.inverse_scales
-    traces = np.array([float(np.sum((pooled.root @ part.inverse_root) ** 2)) for part in moments.sketches])
-    fit = weights.squared_loss_products * rates * traces
-    own = weights.squared_loss_products * moments.noise_factors * moments.traces - fit
-    both = weights.loss_products * rates * ranks
-    error = scatter.scatter.sum(axis=0)
+    roots = [pooled.root @ part.inverse_root for part in moments.sketches]
     whitening = pooled.root @ pooled.inverse_root
-    around = error - 2 * float(both.sum()) / max(pooled.rank, 1) * np.eye(pooled.rank)
-    for part, noise in zip(moments.sketches, weights.squared_loss_products * rates, strict=True):
-        turned = whitening.T @ (pooled.root @ part.inverse_root)
-        around += noise * turned @ turned.T
-    average = weights.values @ moments.coefficients
-    away = share * (whitening.T @ (pooled.root @ (average - pooled.solution)))
-    length = float(away @ away)
-    near = share**2 * weights.squared_loss_products * rates * ranks
-    along, freedom, nearness = _along(moments, scatter, away, error, share**2 * float(np.trace(around)), near)
-    doubts = 2 * both**2 * (ranks - scatter.leverages).clip(0) / (sizes - scatter.leverages) / (sizes - ranks)
+    inverses = np.stack([(whitening.T @ root) @ (whitening.T @ root).T for root in roots])
+    traces = np.array([float(np.sum(root**2)) for root in roots])
+    fit = weights.squared_loss_products * rates * traces
+    own = share**2 * (weights.squared_loss_products * moments.noise_factors * moments.traces - fit)
+    both = weights.loss_products * rates * moments.ranks
     # The random part of a mixture is that of the average and that of the stack, in their shares.
     of_stack = scatter.overfit
     fit = share**2 * fit + (1 - share) ** 2 * of_stack + 2 * share * (1 - share) * both
-    both, own = share * both + (1 - share) * of_stack, share**2 * own
+    away = share * (whitening.T @ (pooled.root @ (weights.values @ moments.coefficients - pooled.solution)))
     return ExcessScalars(
-        length=length,
+        length=float(away @ away),
         rank=pooled.rank,
         fit=fit,
-        error=scatter.overfit,
-        both=both,
-        difference_deviation=share * math.sqrt(float(doubts.sum())),
-        fit_freedom=sizes - ranks,
-        error_freedom=sizes - scatter.leverages,
+        error=of_stack,
+        both=share * both + (1 - share) * of_stack,
         own=own,
-        nearness=nearness,
-        spread_dimensions=_dimensions(around),
-        error_dimensions=_dimensions(error),
-        along=along,
-        gram_freedom=freedom,
-        loss_shares=scatter.losses / float(scatter.losses.sum()),
+        distance=away,
+        inverses=inverses,
     )
 
 
-def _dimensions(matrix: FloatArray) -> float:
-    """Effective number of dimensions, `(tr M)²/tr M²`."""
-    square = float(np.sum(matrix * matrix.T))
-    return float(np.clip(np.trace(matrix) ** 2 / square, 1.0, len(matrix))) if square > 0 else float(len(matrix))
+def _distributions(
+    moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter, scalars: ExcessScalars, share: float
+) -> tuple[ConfidenceDistribution, ConfidenceDistribution | None, float]:
+    """Return distributions of the excess loss, absolute and relative, and its standard deviation."""
+    minimal_loss = scatter.minimal_loss
+    if float(scalars.fit.sum()) <= 0 or minimal_loss <= 0:
+        known = ConfidenceDistribution("point", (scalars.length,))
+        return known, known.scaled(1 / minimal_loss) if minimal_loss > 0 else None, 0.0
+    near = share**2 * weights.squared_loss_products * moments.noise_factors * moments.inverse_scales * moments.ranks
+    gram, variance = _gram_noise(moments, scatter, scalars, near)
+    fit = FitInSketches(scalars.inverses, scalars.distance, share, scalars.own, variance)
+    return excess_distributions(list(excess_laws(moments, weights, scatter, fit)), gram, minimal_loss)
 
 
-def _along(
-    moments: SketchMoments,
-    scatter: PooledScatter,
-    away: FloatArray,
-    error: FloatArray,
-    spread: float,
-    near: FloatArray,
-) -> tuple[float, float, float]:
-    """Variance of the error along the distance, in units of the mean; freedom of the Gram matrix; share of `near`.
+def _gram_noise(
+    moments: SketchMoments, scatter: PooledScatter, scalars: ExcessScalars, near: FloatArray
+) -> tuple[GramNoise, float]:
+    """Noise of the Gram matrix where the fit is off, and what of it is left over as variance along the distance.
 
     The same rows estimate both: the estimated length has the variance
     `Σ [2 P_j² + 8 P_j κ_j + 4 κ_j² + 4 P_j ‖u_j‖²]/m_j`, with `P_j = ‖X_jb‖²` and `κ_j` the product of `X_jb` with the
     residuals; the first two terms are given to the Gram matrix. What the error ε of a fit loses on its own partition,
     `near`, is `m/χ²` times `‖S_iX_i ε‖²`, and that chi-square has m − r + 1 degrees of freedom.
-    As far as the distance is noise its direction tells nothing, and the mean over directions is taken.
     """
-    rates = moments.sampling / moments.sizes
-    length, overfit, rank = float(away @ away), float(np.trace(error)), len(error)
-    trust = max(0.0, 1 - spread / length) if length > 0 else 0.0
+    rates, away, length = moments.sampling / moments.sizes, scalars.distance, scalars.length
+    error = scatter.scatter.sum(axis=0)
+    noise = float(np.sum(scalars.fit + scalars.error - 2 * scalars.both))
+    trust = max(0.0, 1 - noise / length) if length > 0 else 0.0
     energy = np.einsum("i,kij,j->k", away, scatter.grams, away)
     total = energy + np.einsum("ij,kji->k", error, scatter.grams)
     closer = 2 * moments.sampling * (1 / (moments.sizes - moments.ranks + 1) - 1 / moments.sizes)
     plain = float(np.sum(2 * rates * total**2 + closer * near**2))
     crossed = -trust * float(np.sum(8 * rates * energy * (scatter.gradients @ away)))
     given = max(plain + crossed, 0.25 * plain)
-    freedom = 2 * float(np.square(total.sum())) / given if given > 0 else math.inf
+    freedom = 2 * float(np.square(total.sum())) / given if given > 0 else 1e9
     nearness = min(1.0, float(near.sum() / total.sum())) if total.sum() > 0 else 0.0
-    if trust == 0 or overfit <= 0:
-        return 1.0, freedom, nearness
-    variance = (float(away @ error @ away) + (plain + crossed - given) / 4) / length
-    return float(np.clip(1 + trust * (variance * rank / overfit - 1), 0.05, rank)), freedom, nearness
+    return GramNoise(freedom, nearness), (plain + crossed - given) / 4 / length if length > 0 else 0.0

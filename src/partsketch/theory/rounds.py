@@ -5,7 +5,8 @@ In coordinates in which G is the identity the sketched Gram matrix A is Wishart,
 entries are independent chi variates, A becomes tridiagonal and XᵀSᵀSe a multiple of the first unit vector. Everything
 that conjugate gradients do from there is a function of these entries. So the excess loss after any number of rounds,
 divided by what the coordinator sees (`gᵀA⁻¹g`, g the gradient that the sites sent), has a law that depends on d and M
-alone: exact for one Gaussian sketch and any data, and drawn in O(d) per draw and round.
+alone: exact for one Gaussian sketch and any data, and drawn in O(d) per draw and round. So does the excess loss itself
+as a part of the minimal loss, before anything was asked: `forecast_rounds`.
 """
 
 from __future__ import annotations
@@ -64,6 +65,86 @@ class RoundLaw:
         return 2.0 / max(float(np.var(np.log(self.ratios))), 1e-12)
 
 
+@dataclass(frozen=True)
+class RoundForecast:
+    """What so many rounds will leave, as a part of the minimal loss: known before anything was asked.
+
+    Attributes
+    ----------
+    rounds : int
+        How many; none is the stacked fit.
+    median, upper : float
+        Median of the relative excess loss, and what it exceeds in 2.5% of cases.
+    """
+
+    rounds: int
+    median: float
+    upper: float
+
+
+def least_round_loss(columns: int, sketch_rows: float, rounds: int) -> float:
+    """Return `γ^(r+1)/(1 − γ^(r+1))`, γ = d/M: what the best r rounds leave (Extension of Theorem 3.1).
+
+    Every method that asks for r gradients and knows A leaves the error `p(A⁻¹) A⁻¹(SX)ᵀSe`, p a polynomial of degree r
+    with p(0) = 1, if it favours no direction beforehand. Over Se that loses `(ℓ/M) tr p(A⁻¹)²A⁻¹`; the eigenvalues of A
+    follow Marchenko's and Pastur's law, and with `p(1/λ) = q(λ)/λ^r` the least is the squared length of a monic
+    orthogonal polynomial q of degree r for that law divided by `λ^(2r+1)`, one of Bernstein's and Szegő's: `γ^r/(1 −
+    γ^(r+1))`.
+
+    Parameters
+    ----------
+    columns : int
+        Columns d to estimate.
+    sketch_rows : float
+        Rows M of all sketches together, more than d.
+    rounds : int
+        Number r of rounds; with none it is γ/(1 − γ), the loss of the stacked fit.
+
+    Returns
+    -------
+    float
+        The limit for large d and M, as a part of the minimal loss. For few columns conjugate gradients leave less,
+        because they fit their polynomial to the eigenvalues that are there: see `forecast_rounds`.
+    """
+    require_count("columns", columns)
+    require_count("rounds", rounds, 0)
+    _require_rows(columns, sketch_rows)
+    left = (columns / sketch_rows) ** (rounds + 1)
+    return left / (1 - left)
+
+
+def forecast_rounds(columns: int, sketch_rows: float, rounds: int, draws: int = _DRAWS) -> tuple[RoundForecast, ...]:
+    """Draw what 0, 1, 2, … rounds will leave (Extension of Theorem 3.1).
+
+    Parameters
+    ----------
+    columns, sketch_rows, draws
+        As in `round_law`, and as exact.
+    rounds : int
+        The last of them; after as many as there are columns only rounding is left.
+
+    Returns
+    -------
+    tuple of RoundForecast
+        One for each number of rounds up to the last, or up to `columns − 1`.
+    """
+    require_count("columns", columns)
+    require_count("rounds", rounds, 0)
+    _require_rows(columns, sketch_rows)
+    runs = _Runs(columns, sketch_rows, draws)
+    found = [runs.forecast(0, 0.0)]
+    for number in range(1, min(rounds, columns - 1) + 1):
+        runs.look()
+        found.append(runs.forecast(number, float(np.median(runs.best_steps))))
+        runs.move(runs.best_steps)
+    return tuple(found)
+
+
+def _require_rows(columns: int, sketch_rows: float) -> None:
+    if not sketch_rows > columns:
+        raise InputError(f"{sketch_rows:g} sketch rows do not exceed {columns} columns: use more.")
+
+
 def round_law(columns: int, sketch_rows: float, rounds: int, draws: int = _DRAWS) -> RoundLaw:
     """Draw the law of what is left after so many rounds (Extension of Theorem 3.1).
 
@@ -85,8 +166,7 @@ def round_law(columns: int, sketch_rows: float, rounds: int, draws: int = _DRAWS
     """
     require_count("columns", columns)
     require_count("rounds", rounds)
-    if not sketch_rows > columns:
-        raise InputError(f"{sketch_rows:g} sketch rows do not exceed {columns} columns: use more.")
+    _require_rows(columns, sketch_rows)
     runs = _Runs(columns, sketch_rows, draws)
     # After as many rounds as there are columns nothing but rounding is left.
     for _ in range(min(rounds, columns) - 1):
@@ -116,6 +196,8 @@ class _Runs:
         self._error = self._solve(first)
         self._direction = np.zeros_like(first)
         self._seen = np.zeros(draws)
+        # (SX)ᵀSe is this long, as a part of the minimal loss; conjugate gradients do not care.
+        self._scale = above[0] ** 2 / sketch_rows * (rng.chisquare(sketch_rows, draws) / sketch_rows)
 
     def _solve(self, sides: FloatArray) -> FloatArray:
         found = sides.copy()
@@ -141,6 +223,11 @@ class _Runs:
     def move(self, steps: FloatArray) -> None:
         """Take steps of these lengths."""
         self._error = self._error - steps * self._direction
+
+    def forecast(self, rounds: int, step: float) -> RoundForecast:
+        """Return what is left of the minimal loss after a step of this length, the last of so many."""
+        left = self._scale * np.sum((self._error - step * self._direction) ** 2, axis=0)
+        return RoundForecast(rounds, *map(float, np.quantile(left, (0.5, 0.975))))
 
     def left_after(self, step: float) -> FloatArray:
         """Return the excess losses after a step of this length, divided by what is seen before it."""

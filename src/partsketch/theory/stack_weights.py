@@ -24,15 +24,22 @@ from partsketch.common.sketch_law import SketchLaw
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.heterogeneity import Heterogeneity, constant_noise_heterogeneity
+from partsketch.theory.moments import PartitionMoments
 from partsketch.theory.partition_certificate import mixture_share
 from partsketch.theory.sketch_moments import SketchMoments
 
 #: Weights of stacked sketches that may be asked for.
 WEIGHTINGS = ("auto", "rows", "information")
 
-#: Coefficients count as shared unless a test rejects it at this level. A false alarm gives away what weights gain, and
-#: that is most of the error where partitions are uneven: so it must be rare.
-LEAST_AGREEMENT = 0.002
+#: Coefficients count as shared unless a test rejects it at this level. A false alarm gives away what weights gain, a
+#: factor of five to twenty where partitions are uneven: so it must be rare.
+LEAST_AGREEMENT = 0.0005
+
+#: The same where all sketches carry alike, and a false alarm costs next to nothing.
+LEAST_AGREEMENT_IF_EVEN = 0.002
+
+#: How often noise is found from the residuals of the weighted fit; noise that differs by a factor of 20 takes three.
+_NOISE_ROUNDS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +72,9 @@ def information_weights(moments: SketchMoments) -> FloatArray:
 
     Noise is estimated from few rows each. Its logarithms are drawn to their mean by `τ²/(τ² + e_i)`, e_i the variance
     that estimating gives them, and τ² by how much they vary more than that and two standard errors of it (as
-    DerSimonian and Laird have it). For alike partitions nothing is left of the differences in nearly all cases.
+    DerSimonian and Laird have it). For alike partitions nothing is left of the differences in nearly all cases. Noise
+    is that of the residuals of the weighted fit itself, found again as its weights change: they have `m_i − h_i`
+    degrees of freedom, h_i the leverage of the sketch in that fit, more than the `m_i − r_i` of a fit of its own.
 
     Parameters
     ----------
@@ -78,7 +87,17 @@ def information_weights(moments: SketchMoments) -> FloatArray:
         Weights of mean one; exactly ones where all sketches carry the same.
     """
     noise = noise_of_rows(moments.sizes, moments.row_counts, moments.law)
-    return _of_mean_one(np.exp(-_drawn_noise(moments)) / noise)
+    if len(noise) < 2 or np.any(moments.row_counts <= moments.ranks) or np.any(moments.losses <= 0):
+        return _of_mean_one(1 / noise)
+    rows, spread = moments.row_counts - moments.ranks, moments.row_counts / moments.sizes
+    drawn = np.zeros(len(noise))
+    for _ in range(_NOISE_ROUNDS):
+        losses, freedom = _residuals(moments, np.exp(-drawn) / noise)
+        # A sketch row sums p_i/m_i rows of noise.
+        drawn = _drawn(*_logarithms(losses / (spread * freedom), freedom, moments.sampling, rows))
+        if not drawn.any():
+            break
+    return _of_mean_one(np.exp(-drawn) / noise)
 
 
 def _of_mean_one(weights: FloatArray) -> FloatArray:
@@ -102,23 +121,36 @@ def weights_by_counts(sizes: ArrayLike, row_counts: ArrayLike, law: SketchLaw) -
     return _of_mean_one(1 / noise_of_rows(sizes, row_counts, law))
 
 
-def _drawn_noise(moments: SketchMoments) -> FloatArray:
-    """Logarithms of the noise variance of each partition, drawn to their mean, less that mean."""
-    freedom, rows = moments.sizes - moments.ranks, moments.row_counts - moments.ranks
-    count = len(freedom)
-    if count < 2 or np.any(rows <= 0) or np.any(moments.losses <= 0):
-        return np.zeros(count)
+def _logarithms(
+    estimates: FloatArray, freedom: FloatArray, sampling: FloatArray, rows: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return unbiased logarithms of noise variances, and the variances that estimating gives them."""
     # Rows of noise have a chi-square of their own; sketching adds another one, or a part of it.
-    errors = moments.sampling * polygamma(1, freedom / 2) + polygamma(1, rows / 2)
-    bias = moments.sampling * (digamma(freedom / 2) - np.log(freedom / 2)) + digamma(rows / 2) - np.log(rows / 2)
-    logs = np.log(moments.losses / rows) - bias
-    precision = 1 / errors
+    variances = sampling * polygamma(1, freedom / 2) + polygamma(1, rows / 2)
+    bias = sampling * (digamma(freedom / 2) - np.log(freedom / 2)) + digamma(rows / 2) - np.log(rows / 2)
+    return np.log(estimates) - bias, variances
+
+
+def _drawn(logs: FloatArray, variances: FloatArray) -> FloatArray:
+    """Return the logarithms drawn to their mean, less that mean."""
+    precision, count = 1 / variances, len(logs)
     centre = float(precision @ logs / precision.sum())
     seen = float(precision @ (logs - centre) ** 2)
     chance = count - 1 + 2 * math.sqrt(2 * (count - 1))
     beyond = max(seen - chance, 0.0) / (float(precision.sum()) - float(precision @ precision / precision.sum()))
-    drawn = beyond / (beyond + errors) * (logs - centre)
+    drawn = beyond / (beyond + variances) * (logs - centre)
     return np.asarray(drawn - drawn.mean())
+
+
+def _residuals(moments: SketchMoments, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the residual sum of squares of each sketch under the weighted fit, and its degrees of freedom."""
+    scales, parts = np.sqrt(weights), moments.sketches
+    factors = [scale * part.factor for scale, part in zip(scales, parts, strict=True)]
+    stacked = np.vstack(factors)
+    pooled = PartitionMoments(stacked, len(stacked), parts[0].free_columns, int(moments.row_counts.sum()))
+    shares = [float(np.sum((factor[:, :-1] @ pooled.inverse_root) ** 2)) for factor in factors]
+    residuals = [part.factor[:, -1] - part.factor[:, :-1] @ pooled.solution for part in parts]
+    return np.array([float(residual @ residual) for residual in residuals]), moments.sizes - np.array(shares)
 
 
 def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice:
@@ -130,7 +162,8 @@ def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice
         From `sketch_moments`.
     weighting : str
         "rows": equal weights. "information": `information_weights`. "auto": those if a test of shared coefficients does
-        not reject at 0.2%, otherwise a mixture of the equally weighted stack and `Σ (p_i/n) θ_i`.
+        not reject at 0.05% (0.2% where they are equal), otherwise a mixture of the equally weighted stack and
+        `Σ (p_i/n) θ_i`.
 
     Returns
     -------
@@ -152,9 +185,10 @@ def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice
     if agreement.p_value is None:
         return _untested(moments, agreement)
     told = f"(p = {agreement.p_value:.2g})"
-    if agreement.p_value < LEAST_AGREEMENT:
+    even = bool(np.ptp(weights) == 0)
+    if agreement.p_value < (LEAST_AGREEMENT_IF_EVEN if even else LEAST_AGREEMENT):
         return _unlike(moments, agreement, f"partitions do not share their coefficients {told}, so that weights would ")
-    if np.ptp(weights) == 0:
+    if even:
         reason = f"partitions share their coefficients as far as the sketches show {told}, and all sketches carry alike"
         return StackChoice("rows", ones, 0.0, reason, agreement)
     reason = f"partitions share their coefficients as far as the sketches show {told}"

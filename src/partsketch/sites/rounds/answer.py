@@ -169,7 +169,10 @@ def answer_from(
 
 def _check_source(question: Question, source: Source) -> None:
     if source.on_cluster:
-        raise InputError("A question is answered from files or rows in memory, not from a collection on a cluster.")
+        raise InputError(
+            f"A question is answered from files or rows in memory, not from a {source.description}: write it to "
+            "Parquet files, and answer from those."
+        )
     if source.feature_names != question.features or source.target_names != question.targets:
         raise InputError(
             f"The data give the columns {source.feature_names + source.target_names}, the question has "

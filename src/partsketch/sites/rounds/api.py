@@ -9,7 +9,7 @@ from typing import Any, Literal
 from partsketch.engines.base import using_engine
 from partsketch.sites.rounds.answer import Answer, answer_data
 from partsketch.sites.rounds.question import Question
-from partsketch.sites.rounds.rounds import Rounds
+from partsketch.sites.rounds.rounds import Rounds, check_penalty
 
 
 def refine(
@@ -18,6 +18,7 @@ def refine(
     features: Sequence[str] | None = None,
     *,
     fit_intercept: bool | None = None,
+    alpha: float = 0.0,
 ) -> Rounds:
     """Begin rounds that lead from sketches to exact least squares, when sites can answer.
 
@@ -25,6 +26,8 @@ def refine(
     ----------
     files, target, features, fit_intercept
         As in `combine`; the sketches may be of any random kind but samples of rows.
+    alpha
+        As in `combine`, but only zero: rounds lead to exact least squares, and a ridge fit is meant to be elsewhere.
 
     Returns
     -------
@@ -43,6 +46,7 @@ def refine(
     >>> abs(float(rounds.model.coefficients[0, 0] - exact.coefficients[0, 0])) < 1e-10
     True
     """
+    check_penalty(alpha)
     return Rounds.begin(files, target, features, fit_intercept)
 
 
@@ -79,5 +83,5 @@ def answer(
         One number per column and target; save it with `save`.
     """
     asked = question if isinstance(question, Question) else Question.load(question)
-    with using_engine(engine) as runner:
+    with using_engine(engine, data) as runner:
         return answer_data(asked, data, weights, missing, runner, site, label, private, round_rows)

@@ -25,9 +25,12 @@ from partsketch.sites.rounds.judgement import Preconditioner, refined_model
 from partsketch.sites.rounds.question import Question
 from partsketch.sites.rounds.steps import Advance, advance
 from partsketch.sketches.base import get_sketch, law_of_kind
-from partsketch.theory.rounds import RoundLaw, round_law
+from partsketch.theory.rounds import RoundForecast, RoundLaw, forecast_rounds, round_law
 
 FloatArray = NDArray[np.float64]
+
+#: Rounds are forecast up to the first that is likely to leave less than this of the minimal loss, at most so many.
+NEARLY_EXACT, _MOST_FORECAST = 1e-6, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +126,18 @@ class Rounds:
         return Rounds(self.named, (*self.questions, question), done.answers)
 
     @cached_property
+    def forecast(self) -> tuple[RoundForecast, ...]:
+        """What 0, 1, 2, … rounds are expected to leave of the minimal loss, by the law of these sketches.
+
+        Up to the first number of rounds whose median is below one millionth, or the twelfth. It is the same before any
+        round and after; the certificate of the model says what was reached.
+        """
+        rows = min(max(target.rows, target.fit.pooled.rank + 1.0) for target in self._start.by_target)
+        found = forecast_rounds(len(self._start.columns), rows, _MOST_FORECAST)
+        enough = next((entry.rounds for entry in found if entry.median < NEARLY_EXACT), found[-1].rounds)
+        return found[: enough + 1]
+
+    @cached_property
     def _law(self) -> tuple[RoundLaw, ...]:
         """The law of what is left, for each target."""
         sizes = [max(target.rows, target.fit.pooled.rank + 1.0) for target in self._start.by_target]
@@ -193,6 +208,15 @@ class Rounds:
                 raise InputError(f"The questions in {place} are not of the same rounds.")
             rounds = cls(named, tuple(questions), (*rounds.answers, answers))
         return rounds
+
+
+def check_penalty(alpha: float) -> None:
+    """Refuse a ridge penalty."""
+    if alpha != 0:
+        raise InputError(
+            f"alpha={alpha:g} asks for a ridge fit, and rounds lead to exact least squares: leave alpha out, or "
+            "combine the sketches with it (partsketch combine --alpha)."
+        )
 
 
 #: What all questions of the same rounds have in common.
