@@ -8,11 +8,11 @@ import shlex
 import sys
 
 from benchmarks.runner import RESULTS, environment, results_folder, run, save
-from benchmarks.tables import ACCURACY, ESTIMATORS, generated_parts, write_pages
+from benchmarks.tables import ACCURACY, ESTIMATORS, QUESTIONS, generated_parts, write_pages
 from benchmarks.workloads import WORKLOADS
 
-#: What is measured in digits and squares, not in seconds.
-UNTIMED = (ACCURACY, ESTIMATORS)
+#: What is measured in digits and squares, not in seconds, or has rivals of another kind.
+UNTIMED = (ACCURACY, ESTIMATORS, QUESTIONS)
 
 
 def main() -> None:
@@ -43,6 +43,8 @@ def main() -> None:
         measure_accuracy(arguments.quick, command, [name for name in getattr(arguments, "only", "").split(",") if name])
     if not names or ESTIMATORS in names:
         measure_estimators(arguments.quick, command)
+    if not names or QUESTIONS in names:
+        measure_questions(arguments.quick, command)
     if timed := [name for name in names if name not in UNTIMED] or ([] if names else list(WORKLOADS)):
         run(timed, repeats, arguments.quick, command)
     if arguments.step is None:
@@ -72,6 +74,13 @@ def measure_estimators(quick: bool, command: str) -> None:
     from benchmarks.estimators import running
 
     save({**environment(), "command": command, **running.run(quick)}, results_folder(quick) / f"{ESTIMATORS}.json")
+
+
+def measure_questions(quick: bool, command: str) -> None:
+    """Measure summaries by group and questions to them, and save that."""
+    from benchmarks.questions import running
+
+    save({**environment(), "command": command, **running.run(quick)}, results_folder(quick) / f"{QUESTIONS}.json")
 
 
 def check_plans(quick: bool) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 from benchmarks.accuracy import results as accuracy
 from benchmarks.estimators import results as estimators
+from benchmarks.questions import results as questions
+from benchmarks.questions.headline import NAME as HEADLINE
 from benchmarks.quiet import BUSY_SHARE
 from benchmarks.series import growth_tables, plot_growth
 from benchmarks.workloads import WORKLOADS
@@ -23,6 +25,9 @@ ACCURACY = "accuracy"
 
 #: Name of what is measured in lost squares instead of seconds.
 ESTIMATORS = "estimators"
+
+#: Name of summaries and what is asked of them.
+QUESTIONS = "questions"
 
 #: Errors below this are the rounding of the last few of sixteen digits; a difference there means nothing.
 _ROUNDING = 1e-12
@@ -61,6 +66,9 @@ def generated_parts(folder: Path) -> dict[str, str]:
         parts |= accuracy.parts(json.loads((folder / f"{ACCURACY}.json").read_text()))
     if (folder / f"{ESTIMATORS}.json").exists():
         parts |= estimators.parts(json.loads((folder / f"{ESTIMATORS}.json").read_text()))
+    for name, made in ((QUESTIONS, questions.parts), (HEADLINE, questions.headline)):
+        path = folder / f"{name}.json"
+        parts |= made(json.loads(path.read_text())) if path.exists() else {name: "\nNot run yet.\n\n"}
     parts["targets"] = _targets(results)
     parts["others-win"] = _others_win(results)
     return parts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -87,12 +88,51 @@ def test_a_list_of_regressions_and_its_curve(folder: Path, capsys: pytest.Captur
     assert str(ps.table(models, ["small", "(2) y"])) in printed
     page = (folder / "curve.html").read_text()
     assert "coefficient of a in 2 regressions" in page
-    assert page.count('class="bar"') == 2
+    bars = re.search('class="bar" d="([^"]*)"', page)
+    assert bars is not None
+    assert bars[1].count("M") == page.count('class="point"') == 2
+    dots = {kind: re.findall(f'class="dot {kind}" [^>]* d="([^"]*)"', page) for kind in ("in", "out")}
+    assert [line.count("M") for line in dots["in"] + dots["out"]] == [1, 1], "b is in one of two"
+
+
+@pytest.mark.parametrize("kind", ["ridge", "lasso"])
+def test_a_path_has_a_page(folder: Path, kind: str) -> None:
+    assert run(["ask", "rows.psk", "-t", "y", f"--{kind}", "--folds", "9", "--report", "path.html"]) == 0
+    page = (folder / "path.html").read_text()
+    path = getattr(ps.read_summaries("rows.psk"), f"{kind}_path")("y", folds=9)
+    assert f"<h1>{kind.capitalize()} path of y</h1>" in page
+    assert f"Least at a penalty of {path.best_alpha:.4g}" in page
+    assert page.count('class="bar"') == len(path.alphas)
+    assert page.count('class="thin"') == len(path.feature_names)
+    assert all(f">{name}</text>" in page for name in path.feature_names)
+
+
+def test_a_fit_has_a_report(folder: Path) -> None:
+    assert run(["ask", "rows.psk", "-t", "y", "-f", "a,b", "--vcov", "CRV1", "--report", "fit.html"]) == 0
+    assert "Least squares: y" in (folder / "fit.html").read_text()
+
+
+def test_clusters_that_lie_at_two_sites(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Cities that both sites have are not silently taken for twice as many clusters."""
+    for number, site in enumerate(("north", "south")):
+        ROWS[number::2].to_parquet(f"{site}.parquet")
+        asked = ["--columns", "a,b,c,y,z", "--partition-by", "g", "--site", site]
+        assert run(["summarise", f"{site}.parquet", *asked, "-o", f"{site}.psk"]) == 0
+    capsys.readouterr()
+    asked = ["ask", "north.psk", "south.psk", "-t", "y", "-f", "a,b", "--vcov", "CRV1"]
+    assert run([*asked, "--json"]) == 0
+    assert "Partitions of the same name (9, such as '0')" in capsys.readouterr().err
+    assert run([*asked, "--together", "--json"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    whole = ps.read_summaries("rows.psk").fit("y", ["a", "b"], vcov="CRV1")
+    found = json.loads(said.out)["model"]["inferences"][0]["standard_errors"]
+    assert found == pytest.approx(whole.standard_errors.tolist(), rel=1e-10)
 
 
 def test_inspect_knows_every_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ps.read_summaries("rows.psk").fit("y").save("model.json")
-    ps.sketch(ROWS[["a", "y"]], "y", random_state=1).save("sketch.psk")  # type: ignore[union-attr]
+    ps.sketch(ROWS[["a", "y"]], "y", random_state=1).save("sketch.psk")
     capsys.readouterr()
     for file, expected in (("rows.psk", "9 partitions"), ("model.json", "R-squared"), ("sketch.psk", "gaussian")):
         assert run(["inspect", file]) == 0
@@ -110,11 +150,28 @@ def test_inspect_knows_every_file(folder: Path, capsys: pytest.CaptureFixture[st
         (["ask", "rows.psk", "-t", "y", "--ridge", "--lasso"], "not both"),
         (["ask", "rows.psk", "-t", "y", "--ridge"], "10 folds need"),
         (["ask", "rows.psk", "-t", "y", "--endogenous", "a"], "needs --target, --endogenous and --instruments"),
-        (["ask", "rows.psk", "-t", "y", "--report", "x.html"], "go with --compare"),
+        (["ask", "rows.psk", "-t", "y", "--focus", "a"], "--focus goes with --compare"),
+        (["ask", "rows.psk", "-t", "y", "--folds", "3"], "--folds goes with --ridge or --lasso"),
+        (["ask", "rows.psk", "-t", "y", "--ridge", "--vcov", "CRV1"], "--vcov does not go with --ridge"),
+        (["ask", "rows.psk", "-t", "y", "--ridge", "--l1-ratio", "0.5"], "--l1-ratio does not go with --ridge"),
+        (["ask", "rows.psk", "--compare", "bad.toml", "-t", "y"], "--target does not go with --compare"),
+        (["ask", "rows.psk", "--compare", "bad.toml", "--ridge"], "--compare does not go with --ridge"),
+        (["ask", "rows.psk", "-t", "y", "--by-partition", "--model", "m.json"], "--model does not go with"),
+        (["ask", "rows.psk", "-t", "y", "--by-partition", "--vcov", "CRV1"], "there is one only"),
+        (["ask", "rows.psk", "-t", "y", "--model", "rows.psk"], "it is one of the inputs"),
+        (["ask", "row*.psk", "-t", "y", "--model", "rows.psk"], "it is one of the inputs"),
+        (["ask", "rows.psk", "-t", "y", "--model", "/dev/null"], "it is a device"),
+        (["ask", "rows.psk", "-t", "y", "--report", "link.psk"], "it is one of the inputs"),
+        (["ask", "rows.psk", "-t", "y", "--model", "x.json", "--report", "x.json"], "name the same file"),
+        (["ask", "rows.psk", "--compare", "bad.toml", "--report", "bad.toml"], "it is one of the inputs"),
+        (["summarise", "row*.parquet", "-o", "rows.parquet"], "it is one of the inputs"),
+        (["summarise", ".", "-o", "rows.parquet"], "it is one of the inputs"),
+        (["summarise", "rows.parquet", "-o", "/dev/null"], "it is a device"),
+        (["summarise", "rows.parquet", "-o", "."], "it is a folder"),
         (["ask", "rows.psk", "--compare", "none.toml"], "Cannot read none.toml"),
         (["ask", "rows.psk", "--compare", "bad.toml"], "key 'featurs'"),
         (["summarise", "rows.parquet", "-o", "none/x.psk"], "no folder none"),
-        (["summarise", "rows.parquet", "-o", "rows.parquet"], "it is one of the data"),
+        (["summarise", "rows.parquet", "-o", "rows.parquet"], "it is one of the inputs"),
         (["inspect", "rows.parquet"], "neither a model nor a sketch"),
         (["inspect", "none"], "Cannot read none"),
     ],
@@ -123,10 +180,12 @@ def test_bad_input_gets_one_sentence(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     (folder / "bad.toml").write_text('[[model]]\ntarget = "y"\nfeaturs = ["a"]\n')
-    before = (folder / "rows.parquet").read_bytes()
+    (folder / "link.psk").symlink_to("rows.psk")
+    inputs = [folder / name for name in ("rows.parquet", "rows.psk", "bad.toml")]
+    before = [path.read_bytes() for path in inputs]
     capsys.readouterr()
     assert run(arguments) == 2
     said = capsys.readouterr()
     assert message in said.err
     assert said.err.count("\n") == 1
-    assert (folder / "rows.parquet").read_bytes() == before
+    assert [path.read_bytes() for path in inputs] == before

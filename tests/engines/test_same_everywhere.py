@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import partsketch as ps
 from partsketch import LocalEngine
 from partsketch.fitting.fit import Fit, fit_source
 from partsketch.fitting.options import FitOptions
@@ -81,3 +82,21 @@ def test_all_partitions(cluster: str, partition_by: str, folder: Path, request: 
     source = opened(folder, partition_by)
     expected = fit_source(source, options("partition", partition_by), LocalEngine(2))
     assert_same(fit_source(source, options("partition", partition_by), engine), expected)
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize(
+    ("partition_by", "count"), [("site", None), ("shuffle", 5), ("order", 4), ("file", None), (None, None)]
+)
+def test_summaries_of_all_partitions(
+    cluster: str, partition_by: str | None, count: int | None, folder: Path, request: pytest.FixtureRequest
+) -> None:
+    """Groups that are summed side by side, and growth by the rows of another run, on every engine."""
+    engine = request.getfixturevalue(f"{cluster}_engine")
+    asked: dict[str, Any] = {"partition_by": partition_by, "n_partitions": count, "weights": "weight"}
+    columns = ["x0", "x1", "x2", "y"]
+    here, there = (ps.summarise(str(folder), columns, engine=used, **asked) for used in (LocalEngine(1), engine))
+    assert there == here
+    more = {**asked, "partition_by": partition_by if partition_by != "file" else None}
+    again = str(folder / "b.parquet")
+    assert there.add(again, engine=engine, **more) == here.add(again, **more)

@@ -10,6 +10,7 @@ import pytest
 from linearmodels.iv import IV2SLS
 
 import partsketch as ps
+from tests.questions.data import clustered_rows
 
 
 def instrumented_rows(rows: int = 900, clusters: int = 12, near: float = 1.0) -> pd.DataFrame:
@@ -115,3 +116,10 @@ def test_instruments_without_relation_are_refused() -> None:
         summaries.instrument("fare", "price", "same", "night")
     with pytest.raises(ps.InputError, match="vcov is 'CRV3'"):
         summaries.instrument("fare", "price", "tax", vcov="CRV3")
+
+
+def test_instruments_that_do_not_tell_two_columns_apart_are_refused() -> None:
+    rows = clustered_rows().assign(twice=lambda frame: 2 * frame["a"] - 3)
+    summaries = ps.summarise(rows, ["a", "twice", "b", "c", "z", "y"], partition_by="g")
+    with pytest.raises(ps.InputError, match="do not determine the coefficient of 'twice'"):
+        summaries.instrument("y", ["a", "twice"], ["z", "c"], ["b"])

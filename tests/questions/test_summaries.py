@@ -76,6 +76,8 @@ def test_select_is_a_summary_of_fewer_columns_and_partitions() -> None:
         few.select(partitions=["x"])
     with pytest.raises(ps.InputError, match="no column 'a'"):
         few.select(columns=["a"])
+    with pytest.raises(ps.InputError, match="name at least one"):
+        few.select(columns=[])
 
 
 def test_rows_that_are_added_later() -> None:
@@ -106,6 +108,36 @@ def test_sites_are_joined_and_rows_do_not_count_twice(tmp_path: Path) -> None:
         ps.read_summaries([tmp_path / "north.psk", tmp_path / "north.psk"])
     with pytest.raises(ps.InputError, match="different columns"):
         north.add(ps.summarise(ROWS, ["a", "y"], partition_by="g", site="west"))
+
+
+def test_partitions_of_one_name_become_one() -> None:
+    both = summarised(ROWS[:600], site="north").add(summarised(ROWS[600:], site="south"))
+    one, whole = both.together(), summarised()
+    assert one.row_counts == whole.row_counts
+    assert both.fit("y", vcov="CRV1").record.warnings[0].startswith("Partitions of the same name (9, such as '0')")
+    assert both.fit("y").record.warnings == one.fit("y", vcov="CRV1").record.warnings == ()
+    for vcov in ("CRV1", "CRV3"):
+        np.testing.assert_allclose(
+            one.fit("y", vcov=vcov).standard_errors, whole.fit("y", vcov=vcov).standard_errors, rtol=1e-10
+        )
+    apart = ps.summarise(ROWS[:600], COLUMNS, site="north").add(ps.summarise(ROWS[600:], COLUMNS, site="south"))
+    assert len(apart.together()) == 2, "partitions without a name are not the same"
+
+
+@pytest.mark.parametrize("columns", range(2, 16))
+def test_exact_sums_of_groups_of_any_width(columns: int) -> None:
+    """Lines with twice the digits of 10 columns are as long as plain lines of 14."""
+    rng = np.random.default_rng(columns)
+    values = rng.normal(size=(300, columns))
+    values[:, -1] = values[:, 0] + 1e-9 * values[:, -1]
+    names = [f"x{number}" for number in range(columns)]
+    frame = pd.DataFrame(values, columns=names).assign(g=np.arange(300) % 3)
+    summaries = ps.summarise(frame, names, partition_by="g")
+    for group, factor in enumerate(summaries.factors):
+        # The smallest singular value tells whether digits of the difference were kept.
+        rows = np.column_stack([np.ones(100), values[group::3]])
+        expected = np.linalg.svd(rows, compute_uv=False)
+        np.testing.assert_allclose(np.linalg.svd(factor.matrix, compute_uv=False), expected, rtol=1e-5)
 
 
 def test_groups_that_hold_equal_rows_are_no_copies(tmp_path: Path) -> None:

@@ -29,6 +29,25 @@ def test_every_sign_vector_gives_the_p_value_of_pyfixest(name: str) -> None:
     assert model.t_values[place] == pytest.approx(found["t value"], rel=1e-8)
 
 
+def test_draws_that_give_the_data_back_are_not_larger() -> None:
+    """No draw but the two in which all signs are alike reaches the statistic of c, and these are ties."""
+    model = ps.summarise(ROWS, ["a", "b", "c", "y"], partition_by="g").fit("y", vcov="wild", weights="rademacher")
+    assert model.inferences[0].wild is not None
+    assert model.inferences[0].wild.draws == 2**9
+    assert model.p_values[model.column_names.index("c")] == 0.0
+
+
+def test_what_has_no_bootstrap_is_refused_by_name() -> None:
+    rows = ROWS.assign(zero=0.0, seven=7.0)
+    summaries = ps.summarise(rows, ["a", "zero", "seven", "y"], partition_by="g")
+    with pytest.raises(ps.InputError, match="Column 'zero' adds nothing"):
+        summaries.fit("y", ["a", "zero"], vcov="wild")
+    with pytest.raises(ps.InputError, match="fits every partition exactly"):
+        summaries.fit("seven", ["a"], vcov="wild")
+    seeded = summaries.fit("y", ["a"], vcov="wild", random_state=np.int64(3))  # type: ignore[arg-type]
+    assert seeded.p_values.tolist() == summaries.fit("y", ["a"], vcov="wild", random_state=3).p_values.tolist()
+
+
 def by_rows(name: str, null: float, weights: np.ndarray) -> float:
     """Return the p-value from rows, as the definition says: refit every draw."""
     X = np.column_stack([np.ones(len(ROWS)), ROWS[["a", "b", "c"]]])

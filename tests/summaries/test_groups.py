@@ -32,7 +32,7 @@ KINDS = ["plain", "group means far apart", "far from zero", "constant in groups"
 @pytest.mark.parametrize("weights", [None, "w"])
 def test_a_group_is_what_it_is_alone(kind: str, weights: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     # Several segments, so that groups are merged.
-    monkeypatch.setattr("partsketch.sites.sketch.group_segment_rows", lambda width: 512)
+    monkeypatch.setattr("partsketch.sites.sketch.group_segment_rows", lambda width, groups: 512)
     rows = rows_of(kind)
     summaries = ps.summarise(rows, list("abcd"), partition_by="g", weights=weights)
     for name, factor in zip(summaries.names, summaries.factors, strict=True):
@@ -53,7 +53,7 @@ def test_a_group_is_what_it_is_alone(kind: str, weights: str | None, monkeypatch
 
 @pytest.mark.parametrize("kind", ["plain", "far from zero", "nearly dependent"])
 def test_bits_do_not_depend_on_blocks_and_threads(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("partsketch.sites.sketch.group_segment_rows", lambda width: 512)
+    monkeypatch.setattr("partsketch.sites.sketch.group_segment_rows", lambda width, groups: 512)
     rows = rows_of(kind)
     first, *others = (
         ps.summarise(data, list("abcd"), partition_by="g", engine=ps.LocalEngine(threads=threads, block_rows=size))

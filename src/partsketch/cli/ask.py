@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from partsketch.cli.options import column_names
+from partsketch.cli.outputs import check_outputs
+from partsketch.cli.printing import print_json, say, show, warn
 from partsketch.common.errors import InputError
 
 if TYPE_CHECKING:
     from partsketch.model.model import Model
+    from partsketch.questions.paths import Path as PenaltyPath
     from partsketch.questions.summaries import Summaries
+
+_ONE = frozenset({"files", "target", "features", "intercept", "as_json", "together"})
+#: What each way of asking takes, besides the option that asks for it; others would go unheard.
+_TAKES = {
+    "--compare": frozenset({"files", "compare", "vcov", "report", "focus", "as_json", "together"}),
+    "--by-partition": _ONE | {"by_partition", "alpha", "vcov"},
+    "--ridge": _ONE | {"ridge", "lasso", "alpha", "folds", "one_standard_error", "model_path", "report"},
+    "--lasso": _ONE | {"lasso", "ridge", "alpha", "l1_ratio", "folds", "one_standard_error", "model_path", "report"},
+    "--endogenous": _ONE | {"endogenous", "instruments", "vcov", "tests", "model_path", "report"},
+    "": _ONE | {"alpha", "vcov", "tests", "seed", "model_path", "report"},
+}
 
 
 @click.command("ask", epilog="Example: partsketch ask trips.psk --target fare --features distance,night --vcov CRV1")
@@ -44,8 +57,9 @@ if TYPE_CHECKING:
 @click.option("--endogenous", multiple=True, help="Features related to the noise, for two-stage least squares.")
 @click.option("--instruments", multiple=True, help="Their instruments.")
 @click.option("--by-partition", is_flag=True, help="Fit every partition alone, side by side.")
+@click.option("--together", is_flag=True, help="Take partitions of the same name, at whatever site, for one.")
 @click.option("--compare", type=click.Path(path_type=Path), help="TOML or CSV file that lists regressions.")
-@click.option("--report", type=click.Path(path_type=Path), help="With --compare: write a specification curve (HTML).")
+@click.option("--report", type=click.Path(path_type=Path), help="Write a page: model, path, or specification curve.")
 @click.option("--focus", help="Feature whose coefficient the curve shows; default: the one that most have.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the wild bootstrap.")
 @click.option("--model", "model_path", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
@@ -54,6 +68,7 @@ def command(
     files: tuple[str, ...],
     compare: Path | None,
     by_partition: bool,
+    together: bool,
     model_path: Path | None,
     as_json: bool,
     report: Path | None,
@@ -63,72 +78,106 @@ def command(
     """Answer regressions from FILES of summaries; no rows are read."""
     from partsketch.sites.summaries_api import read_summaries
 
-    for path in (model_path, report):
-        if path is not None and not path.parent.is_dir():
-            raise InputError(f"Cannot write {path}: there is no folder {path.parent}.")
-    if compare is None and (report is not None or focus is not None):
-        raise InputError("--report and --focus go with --compare.")
-    if model_path is not None and (compare is not None or by_partition):
-        raise InputError("--model writes one model: leave out --compare and --by-partition.")
+    _check_options({"compare": compare, "by_partition": by_partition, **asked})
+    read = [] if compare is None else [compare]
+    check_outputs({"--model": model_path, "--report": report}, data=files, files=read)
     summaries = read_summaries(list(files))
+    if together:
+        summaries = summaries.together()
     if compare is not None:
         _compare(summaries, compare, asked["vcov"], report, focus, as_json)
     elif by_partition:
         names = list(summaries.names)
-        models = [_answer(summaries.select(partitions=[name]), asked)[0] for name in names]
+        models = [_fit(summaries.select(partitions=[name]), asked) for name in names]
         _show_table(models, names, as_json)
     else:
-        _one(summaries, asked, model_path, as_json)
+        _one(summaries, asked, model_path, report, as_json)
 
 
-def _answer(summaries: Summaries, asked: dict[str, Any]) -> tuple[Model, str]:
-    """Return the model that is asked for, and what else is to be shown of how it was chosen."""
-    target, features = asked["target"], column_names(asked["features"])
-    intercept: Any = False if asked["intercept"] == "none" else asked["intercept"]
+def _check_options(asked: dict[str, Any]) -> None:
+    """Refuse options that the way of asking has no use for."""
+    if asked["ridge"] and asked["lasso"]:
+        raise InputError("Choose --ridge or --lasso, not both.")
+    ways = ("--compare", "--by-partition", "--ridge", "--lasso", "--endogenous")
+    chosen = [way for way in ways if asked[way[2:].replace("-", "_")]]
+    if asked["instruments"] and not chosen:
+        chosen = ["--endogenous"]
+    if len(chosen) > 1:
+        raise InputError(f"{chosen[0]} does not go with {chosen[1]}: ask for one at a time.")
+    way = chosen[0] if chosen else ""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(str(parameter.name)) == click.core.ParameterSource.COMMANDLINE
+        if given and parameter.name not in _TAKES[way]:
+            where = f"does not go with {way}" if way else f"goes with {_where(str(parameter.name))}"
+            raise InputError(f"{parameter.opts[0]} {where}: leave it out.")
+
+
+def _where(name: str) -> str:
+    return " or ".join(way for way, taken in _TAKES.items() if way and name in taken)
+
+
+def _intercept(asked: dict[str, Any]) -> Any:
+    return False if asked["intercept"] == "none" else asked["intercept"]
+
+
+def _path(summaries: Summaries, asked: dict[str, Any]) -> PenaltyPath | None:
+    """Return the path that is asked for, or None."""
+    if not (asked["ridge"] or asked["lasso"]):
+        return None
+    given = (asked["target"], column_names(asked["features"]))
+    alphas = None if asked["alpha"] is None else [asked["alpha"]]
+    common = {"alphas": alphas, "folds": asked["folds"], "intercept": _intercept(asked)}
+    if asked["lasso"]:
+        return summaries.lasso_path(*given, l1_ratio=asked["l1_ratio"], **common)
+    return summaries.ridge_path(*given, **common)
+
+
+def _fit(summaries: Summaries, asked: dict[str, Any]) -> Model:
+    """Return the model that is asked for, of least squares in one stage or two."""
+    target, features, intercept = asked["target"], column_names(asked["features"]), _intercept(asked)
     endogenous, instruments = column_names(asked["endogenous"]), column_names(asked["instruments"])
-    if asked["ridge"] or asked["lasso"]:
-        if asked["ridge"] and asked["lasso"]:
-            raise InputError("Choose --ridge or --lasso, not both.")
-        alphas = None if asked["alpha"] is None else [asked["alpha"]]
-        common = {"alphas": alphas, "folds": asked["folds"], "intercept": intercept}
-        path = (
-            summaries.lasso_path(target, features, l1_ratio=asked["l1_ratio"], **common)
-            if asked["lasso"]
-            else summaries.ridge_path(target, features, **common)
-        )
-        return path.model("one_standard_error" if asked["one_standard_error"] else "best"), str(path)
     if endogenous or instruments:
         if target is None or not endogenous or not instruments:
             raise InputError("Two-stage least squares needs --target, --endogenous and --instruments.")
         chosen = (endogenous, instruments, features or ())
-        return summaries.instrument(target, *chosen, intercept=intercept, vcov=asked["vcov"]), ""
+        return summaries.instrument(target, *chosen, intercept=intercept, vcov=asked["vcov"])
     return summaries.fit(
         target, features, intercept=intercept, alpha=asked["alpha"] or 0.0, vcov=asked["vcov"],
         random_state=asked["seed"],
-    ), ""  # fmt: skip
+    )  # fmt: skip
 
 
-def _one(summaries: Summaries, asked: dict[str, Any], model_path: Path | None, as_json: bool) -> None:
-    model, chosen = _answer(summaries, asked)
+def _one(
+    summaries: Summaries, asked: dict[str, Any], model_path: Path | None, report: Path | None, as_json: bool
+) -> None:
+    path = _path(summaries, asked)
+    if path is None:
+        model = _fit(summaries, asked)
+    else:
+        model = path.model("one_standard_error" if asked["one_standard_error"] else "best")
     tests = [(text, model.test(text)) for text in asked["tests"]]
     if model_path is not None:
         model.save(model_path)
+    if report is not None:
+        (model if path is None else path).report(report)
     for sentence in model.record.warnings:
-        click.echo(f"Warning: {sentence}", err=True)
+        warn(sentence)
     if as_json:
         found = [
             {"restrictions": text, "statistic": test.statistic, "df": list(test.df), "p_value": test.p_value}
             for text, test in tests
         ]
-        click.echo(json.dumps({"model": model.to_dict(), "tests": found}, ensure_ascii=False))
+        print_json({"model": model.to_dict(), "tests": found})
         return
-    if chosen:
-        click.echo(chosen + "\n")
-    click.echo(str(model.summary()))
+    if path is not None:
+        show(str(path) + "\n")
+    show(str(model.summary()))
     for text, test in tests:
-        click.echo(f"{text}: {test}")
-    if model_path is not None:
-        click.echo(f"model written to {model_path}")
+        say(f"{text}: {test}")
+    for what, written in (("model", model_path), ("report", report)):
+        if written is not None:
+            say(f"{what} written to {written}")
 
 
 def _compare(
@@ -147,14 +196,16 @@ def _compare(
         write_specification_curve(models, names, column, report, table(models, names).to_html())
     _show_table(models, names, as_json)
     if report is not None and not as_json:
-        click.echo(f"specification curve written to {report}")
+        say(f"specification curve written to {report}")
 
 
 def _show_table(models: list[Model], names: list[str], as_json: bool) -> None:
     from partsketch.questions.table import table
 
+    for sentence in dict.fromkeys(sentence for model in models for sentence in model.record.warnings):
+        warn(sentence)
     if as_json:
         entries = [{"name": name, **model.to_dict()} for name, model in zip(names, models, strict=True)]
-        click.echo(json.dumps({"models": entries}, ensure_ascii=False))
+        print_json({"models": entries})
     else:
-        click.echo(str(table(models, names)))
+        show(str(table(models, names)))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from partsketch.cli.printing import print_json, show
 from partsketch.common.errors import InputError
 
 
@@ -39,13 +39,13 @@ def _inspect_summaries(file: Path, as_json: bool) -> None:
     if any(get_sketch(summary.kind).is_random for summary in factors):
         named = [(str(file), summary) for summary in factors]
         if as_json:
-            click.echo(json.dumps({"files": [describe_sketch(*entry) for entry in named]}, ensure_ascii=False))
+            print_json({"files": [describe_sketch(*entry) for entry in named]})
         else:
             print_sketches(named)
         return
     summaries = Summaries(factors)
     if as_json:
-        click.echo(json.dumps(describe_summaries(str(file), summaries), ensure_ascii=False))
+        print_json(describe_summaries(str(file), summaries))
     else:
         print_summaries(str(file), summaries)
 
@@ -55,6 +55,6 @@ def _inspect_model(file: Path, as_json: bool) -> None:
 
     model = load(file)
     if as_json:
-        click.echo(json.dumps(model.to_dict(), ensure_ascii=False))
+        print_json(model.to_dict())
     else:
-        click.echo(str(model.summary()))
+        show(str(model.summary()))

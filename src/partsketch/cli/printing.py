@@ -15,6 +15,11 @@ def say(text: str) -> None:
     print(plain(text), flush=True)
 
 
+def show(text: str) -> None:
+    """Print a table, or another text of several lines."""
+    print(plain(text, keep="\n"), flush=True)
+
+
 def complain(text: str) -> None:
     """Print one line on the standard error."""
     print(sentence(text), file=sys.stderr, flush=True)

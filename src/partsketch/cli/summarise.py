@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
 from partsketch.cli.options import column_names, keyword_option
-from partsketch.common.errors import InputError
+from partsketch.cli.outputs import check_outputs
+from partsketch.cli.printing import print_json
 
 
 @click.command(
@@ -49,13 +49,10 @@ def command(
     from partsketch.report.summaries_table import describe_summaries, print_summaries
     from partsketch.sites.summaries_api import summarise
 
-    if not output.parent.is_dir():
-        raise InputError(f"Cannot write {output}: there is no folder {output.parent}.")
-    if output.exists() and any(Path(path).exists() and output.samefile(path) for path in data):
-        raise InputError(f"Cannot write {output}: it is one of the data; choose another name.")
+    check_outputs({"--output": output}, data=data)
     summaries = summarise(list(data), column_names(columns), formula=formula, missing=missing, **keywords)
     summaries.save(output)
     if as_json:
-        click.echo(json.dumps(describe_summaries(str(output), summaries), ensure_ascii=False))
+        print_json(describe_summaries(str(output), summaries))
     else:
         print_summaries(str(output), summaries)

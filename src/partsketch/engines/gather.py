@@ -162,8 +162,9 @@ def gather(
             whole = collected.fold.take(partition) if groups is None else groups.get(partition)
             if whole is not None:
                 arrived[partition] = (whole.row_count, whole.weight_sum)
-                target_range[0] = np.minimum(target_range[0], whole.target_range[0])
-                target_range[1] = np.maximum(target_range[1], whole.target_range[1])
+                if target_range.size:
+                    target_range[0] = np.minimum(target_range[0], whole.target_range[0])
+                    target_range[1] = np.maximum(target_range[1], whole.target_range[1])
                 summaries += summaries_of(partition, whole, request, columns, collected.rows_seen)
         if waiting_bytes(source, request) > _MUCH_MEMORY:
             give_back()

@@ -59,13 +59,21 @@ def choose_columns(columns: Sequence[str], about: About, target: Names | None, f
 
 def as_names(names: Names) -> tuple[str, ...]:
     """Return a name, or several, as a tuple."""
-    return (names,) if isinstance(names, str) else tuple(names)
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, Iterable):
+        raise InputError(f"{names!r} is not the name of a column: give a name, or a list of names.")
+    found = tuple(names)
+    for name in found:
+        if not isinstance(name, str):
+            raise InputError(f"{name!r} is not the name of a column: give a name, or a list of names.")
+    return found
 
 
 def require_column(columns: Sequence[str], name: str) -> None:
     """Refuse a column that the summaries do not have."""
     if name not in columns or name == INTERCEPT:
-        raise InputError(f"The files have no column {name!r}: choose among {shown(columns)}.")
+        raise InputError(f"The summaries have no column {name!r}: choose among {shown(columns)}.")
 
 
 def require_distinct(names: Sequence[str]) -> None:

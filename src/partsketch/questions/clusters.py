@@ -75,6 +75,20 @@ def scores_of(question: Question, solution: Solution, number: int) -> Scores:
     return Scores(rows @ solution.inverse_root, residuals, solution.inverse_root)
 
 
+def score_values(question: Question, solution: Solution, number: int) -> tuple[FloatArray, FloatArray]:
+    """Return the values of the scores, shape (k, rank), and B: all that the simplest covariance needs of them."""
+    panel, regression = question.panel, question.regression
+    columns, target = panel.places(regression.features), panel.places(regression.targets)[number]
+    is_precise = solution.rank == len(columns) and solution.condition > _SAFE_CONDITION
+    if is_precise or panel.low is not None:
+        scores = scores_of(question, solution, number)
+        return scores.values, scores.inverse
+    rows = panel.by_column[columns]
+    explained = solution.coefficients[:, number] @ rows.reshape(len(columns), -1)
+    rows *= panel.by_column[target] - explained.reshape(rows.shape[1:])
+    return rows.sum(axis=2).T @ solution.inverse_root, solution.inverse_root
+
+
 def _precise_scores(question: Question, columns: list[int], target: int) -> Scores:
     panel = question.panel
     total = DoubleDouble(panel.total.high[:, [*columns, target]], panel.total.low[:, [*columns, target]])
@@ -113,7 +127,7 @@ def crv3_deviations(scores: Scores, names: Sequence[str]) -> FloatArray:
     large = np.flatnonzero(shares > _LARGE_SHARE)
     products[large] = 0.0
     deviations = -np.linalg.solve(np.eye(rank) - products, scores.values[..., None])[..., 0]
-    for partition in large:
+    for partition in large.tolist():
         others = np.delete(scores.basis, partition, axis=0).reshape(-1, rank)
         factor = triangular_factor(others)
         if np.linalg.svd(factor, compute_uv=False)[-1] < _NOTHING:
@@ -137,20 +151,22 @@ def clustered(
     names: Sequence[str],
 ) -> Inference:
     """Return the inference of a fit with partitions as clusters."""
-    scores = scores_of(question, solution, number)
     count = question.panel.count
     scale = crv1_scale(question, solution.rank)
+    scores = None if vcov == "CRV1" else scores_of(question, solution, number)
+    values, inverse = score_values(question, solution, number) if scores is None else (scores.values, scores.inverse)
     if vcov == "CRV3":
+        assert scores is not None
         spread = np.sqrt((count - 1) / count) * crv3_deviations(scores, names)
     else:
-        spread = np.sqrt(scale) * scores.values
+        spread = np.sqrt(scale) * values
     coordinates = question.regression.coordinates
     assert coordinates is not None
     # Rows of B Σ in γ give those of β; the transformation gives the columns as they are.
-    transformation = coordinates.transformation(number) @ scores.inverse
+    transformation = coordinates.transformation(number) @ inverse
     root = spread @ transformation.T
     covariance = root.T @ root
-    around_centre = spread @ (coordinates.scaling(number) @ scores.inverse).T
+    around_centre = spread @ (coordinates.scaling(number) @ inverse).T
     errors = np.sqrt(np.einsum("ij,ij->j", root, root))
     changed = replace(
         inference,
@@ -161,8 +177,9 @@ def clustered(
         reason="",
         vcov=vcov,
     )
-    if vcov != "wild":
+    if vcov != "wild" or scores is None:
         return changed
     coefficients = coordinates.coefficients(solution.coefficients)[:, number]
-    drawn = wild_bootstrap(scores.basis, scores.values, transformation, coefficients, scale, bootstrap)
+    named = question.regression.features
+    drawn = wild_bootstrap(scores.basis, scores.values, transformation, coefficients, scale, named, bootstrap)
     return replace(changed, wild=drawn)

@@ -106,7 +106,10 @@ def fit_summaries(
 ) -> Model:
     """Return the model of a regression among the columns."""
     if vcov not in VCOV:
-        raise InputError(f"vcov is {vcov!r}: choose among {', '.join(VCOV)}.")
+        raise InputError(
+            f"vcov is {vcov!r}: choose among {', '.join(VCOV)}, which take partitions for clusters; other errors need "
+            "the rows."
+        )
     if vcov != "iid" and alpha > 0:
         raise InputError(f"vcov={vcov!r} goes with alpha=0: a ridge fit is biased on purpose.")
     if vcov != "iid" and len(summaries) < 2:
@@ -117,7 +120,8 @@ def fit_summaries(
     question = ask(summaries, target, features, intercept, alpha)
     with one_thread_each():
         solution = solved(question)
-        model = model_of(summaries, question, solution, {"vcov": vcov})
+        warnings = () if vcov == "iid" else summaries.split_sentences
+        model = model_of(summaries, question, solution, {"vcov": vcov}, warnings)
         if vcov != "iid":
             found = tuple(
                 clustered(question, solution, inference, number, vcov, bootstrap, summaries.names)

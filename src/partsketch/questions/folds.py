@@ -31,6 +31,8 @@ class Fold:
 
 def deal(count: int, folds: int | Sequence[int]) -> list[list[int]]:
     """Return the partitions of every fold: dealt one after the other, or as a list says for each partition."""
+    if isinstance(folds, bool | float | str):
+        raise InputError(f"folds is {folds!r}: give a whole number, or the fold of each partition.")
     if not isinstance(folds, int | np.integer):
         given = list(folds)
         if len(given) != count:

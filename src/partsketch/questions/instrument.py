@@ -84,6 +84,7 @@ def instrument(
             question,
             stages.solution,
             {"vcov": vcov, "endogenous": list(explained), "instruments": list(outside)},
+            () if vcov == "iid" else summaries.split_sentences,
         )
         inference = _inference(stages, model.inferences[0], vcov)
         tests = InstrumentTests(

@@ -67,6 +67,11 @@ class Panel:
         return {name: place for place, name in enumerate(self.columns)}
 
     @cached_property
+    def by_column(self) -> FloatArray:
+        """The factors, shape (q, k, rows), so that some columns are quickly taken."""
+        return np.ascontiguousarray(self.high.transpose(2, 0, 1))
+
+    @cached_property
     def total(self) -> DoubleDouble:
         """The factor of all rows together."""
         return self.stacked(range(self.count))

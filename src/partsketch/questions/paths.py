@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +14,9 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each, triangular_factor
 from partsketch.questions.choice import Names
-from partsketch.questions.descent import minimise
 from partsketch.questions.fit import Question, ask, model_of, solved
 from partsketch.questions.folds import deal, make_folds
+from partsketch.questions.penalised import Penalised
 
 if TYPE_CHECKING:
     from partsketch.model.model import Model
@@ -25,8 +27,6 @@ FloatArray = NDArray[np.float64]
 _ALPHAS = 100
 #: Smallest penalty of a path, as a part of the largest.
 _LASSO_RANGE, _RIDGE_RANGE = 1e-3, 1e-8
-#: A column that varies by less than this part of its spread in all rows is constant but for rounding.
-_NOTHING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +90,12 @@ class Path:
             alpha = float(getattr(self, named[alpha]))
         return _model_at(self, float(alpha))
 
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page with the error and the coefficients of the path: one HTML file that needs nothing else."""
+        from partsketch.report.path_page import write_path
+
+        write_path(self, FilePath(path))
+
     def __str__(self) -> str:
         from partsketch.questions.path_plot import plotted
 
@@ -121,74 +127,6 @@ def lasso_path(
     if not (isinstance(l1_ratio, int | float) and 0 < l1_ratio <= 1):
         raise InputError(f"l1_ratio is {l1_ratio!r}: give a number above 0, at most 1; for 0 ask for ridge_path.")
     return _path(summaries, target, features, alphas, float(l1_ratio), folds, intercept)
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """A penalised regression on a factor in the coordinates of a panel.
-
-    Attributes
-    ----------
-    factor
-        Of the features (the ones first, if free is 1) and the target.
-    free
-        1 with an intercept.
-    weight
-        Weight of the rows behind it.
-    units
-        Of the features without the ones, and of the target.
-    """
-
-    factor: FloatArray
-    free: int
-    weight: float
-    units: FloatArray
-
-    @property
-    def inner(self) -> FloatArray:
-        """The factor of the columns around their means; of a column that does not vary, only rounding is left."""
-        inner = self.factor[self.free :, self.free :].copy()
-        # A column that varies inside one fold only is constant outside it: a penalty makes its coefficient zero.
-        inner[:, np.linalg.norm(inner, axis=0) <= _NOTHING * np.sqrt(self.weight)] = 0.0
-        return inner
-
-    def largest_alpha(self, l1_ratio: float) -> float:
-        """Return the penalty from which on all coefficients are zero; for ridge, that of the largest curvature."""
-        root, right = self.inner[:, :-1], self.inner[:, -1]
-        if l1_ratio:
-            pull = np.abs(root.T @ right) * self.units[:-1] * self.units[-1]
-            return float(pull.max(initial=0.0) / (self.weight * l1_ratio))
-        return float(np.linalg.norm(root * self.units[:-1], 2) ** 2)
-
-    def solve(self, alphas: FloatArray, l1_ratio: float) -> FloatArray:
-        """Return coefficients in these coordinates, the intercept first if there is one, shape (alphas, columns)."""
-        slopes = self._lasso(alphas, l1_ratio) if l1_ratio else self._ridge(alphas)
-        if not self.free:
-            return slopes
-        first = self.factor[0]
-        levels = (first[-1] - slopes @ first[1:-1]) / first[0]
-        return np.column_stack([levels, slopes])
-
-    def _ridge(self, alphas: FloatArray) -> FloatArray:
-        """Solve by a factor with the penalty as further rows, all penalties at once."""
-        root, right = self.inner[:, :-1], self.inner[:, -1]
-        height, width = root.shape
-        rows = np.zeros((len(alphas), height + width, width + 1))
-        rows[:, :height, :width], rows[:, :height, width] = root, right
-        rows[:, height:, :width] = np.sqrt(alphas)[:, None, None] * np.diag(1.0 / self.units[:-1])
-        factors = np.linalg.qr(rows, mode="r")[:, :width]
-        return np.asarray(np.linalg.solve(factors[:, :, :width], factors[:, :, width:])[..., 0])
-
-    def _lasso(self, alphas: FloatArray, l1_ratio: float) -> FloatArray:
-        root, right = np.ascontiguousarray(self.inner[:, :-1]), np.ascontiguousarray(self.inner[:, -1])
-        columns, target = self.units[:-1], self.units[-1]
-        found, current = [], np.zeros(root.shape[1])
-        for alpha in alphas:
-            absolute = self.weight * alpha * l1_ratio / (target * columns)
-            squares = self.weight * alpha * (1 - l1_ratio) / columns**2
-            current = minimise(root, right, absolute, squares, current)
-            found.append(current)
-        return np.array(found)
 
 
 def _path(
@@ -230,20 +168,23 @@ def _path(
     )
 
 
-def _problem(question: Question, factor: FloatArray, weight: float) -> _Problem:
+def _problem(question: Question, factor: FloatArray, weight: float) -> Penalised:
     regression, panel = question.regression, question.panel
     chosen = panel.places(regression.features + regression.targets)
     free = regression.free_columns
-    return _Problem(triangular_factor(factor[:, chosen]), free, weight, panel.unit[chosen][free:])
+    return Penalised(triangular_factor(factor[:, chosen]), free, weight, panel.unit[chosen][free:])
 
 
-def _checked(alphas: Sequence[float] | None, problem: _Problem, l1_ratio: float) -> FloatArray:
+def _checked(alphas: Sequence[float] | None, problem: Penalised, l1_ratio: float) -> FloatArray:
     if alphas is None:
         largest = problem.largest_alpha(l1_ratio)
-        if not largest > 0:
+        if not largest > 0 or not problem.inner[:, -1].any():
             raise InputError("The target, or every feature, is constant: there is no path.")
         return np.geomspace(largest, largest * (_LASSO_RANGE if l1_ratio else _RIDGE_RANGE), _ALPHAS)
-    values = np.array(list(alphas), dtype=np.float64)
+    try:
+        values = np.array(list(alphas), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"alphas is {alphas!r}: give a list of positive numbers.") from error
     if not values.size or not (np.isfinite(values) & (values > 0)).all():
         raise InputError("alphas must be positive numbers, at least one; for no penalty ask for fit.")
     return np.sort(values)[::-1].copy()

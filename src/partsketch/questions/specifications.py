@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from partsketch.common.errors import InputError
+from partsketch.common.linalg.blas import one_thread_each
 
 if TYPE_CHECKING:
     from partsketch.model.model import Model
@@ -121,4 +122,6 @@ def _specification(entry: dict[str, Any], number: int, path: Path, vcov: str) ->
 
 def compare(summaries: Summaries, specifications: Sequence[Specification]) -> list[Model]:
     """Ask all regressions of a list."""
-    return [specification.ask(summaries) for specification in specifications]
+    # The libraries are told once, not by every fit.
+    with one_thread_each():
+        return [specification.ask(summaries) for specification in specifications]

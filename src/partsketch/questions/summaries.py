@@ -12,7 +12,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.questions.choice import Names
 from partsketch.questions.panel import Panel, make_panel
-from partsketch.questions.selection import check_factors, selected
+from partsketch.questions.selection import check_factors, put_together, selected, split_sentences
 from partsketch.summaries.provenance import About
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
@@ -80,6 +80,11 @@ class Summaries:
         """Rows left out for missing values, as far as that was told."""
         return sum(summary.about.rows_dropped or 0 for summary in self.factors)
 
+    @cached_property
+    def split_sentences(self) -> tuple[str, ...]:
+        """What is to be said of partitions of the same name that count as clusters of their own."""
+        return split_sentences(self.factors)
+
     @property
     def about(self) -> About:
         """What the maker tells of the columns: targets that were meant, encoded text."""
@@ -109,6 +114,10 @@ class Summaries:
         """
         return Summaries(selected(self.factors, self.names, partitions, columns))
 
+    def together(self) -> Summaries:
+        """Return the summaries with partitions of the same name, at whatever site and of whatever rows, as one."""
+        return Summaries(put_together(self.factors))
+
     def add(
         self,
         data: Any,
@@ -123,7 +132,8 @@ class Summaries:
     ) -> Summaries:
         """Return the summaries with more rows: those of data, or other summaries.
 
-        Rows of a partition that is there already add to it; others become partitions of their own.
+        Rows of a partition that is there already add to it; others become partitions of their own. Partitions of other
+        summaries stay what they are; `together` makes those of one name one.
 
         Parameters
         ----------

@@ -155,8 +155,9 @@ def table(models: Sequence[Model], headings: Sequence[str] | None = None, *, dig
     >>> summaries = ps.summarise(rows, partition_by="g")
     >>> text = ps.table([summaries.fit("y", ["x"]), summaries.fit("y", ["x"], vcov="CRV1")])
     """
-    if isinstance(models, Model):
-        models = [models]
+    models = [models] if isinstance(models, Model) else models
+    if not isinstance(models, Sequence) or not all(isinstance(model, Model) for model in models):
+        raise InputError("table takes a model, or a list of models.")
     columns = [(model, number) for model in models for number in range(len(model.target_names))]
     if not columns:
         raise InputError("There is no model to show: give at least one.")

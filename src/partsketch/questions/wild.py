@@ -9,6 +9,7 @@ every r, and by inversion intervals.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
@@ -49,11 +50,11 @@ class Bootstrap:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.draws, int) or self.draws < 99:
+        if not isinstance(self.draws, int | np.integer) or self.draws < 99:
             raise InputError(f"draws is {self.draws!r}: give a whole number, at least 99.")
         if self.weights not in _WEIGHTS:
             raise InputError(f"weights is {self.weights!r}: choose 'webb' or 'rademacher'.")
-        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
+        if not isinstance(self.seed, int | np.integer) or not 0 <= self.seed < 2**64:
             raise InputError(f"random_state is {self.seed!r}: give a whole number from 0 to 2⁶⁴ − 1.")
 
     def values(self, count: int) -> FloatArray:
@@ -89,6 +90,7 @@ def wild_bootstrap(
     directions: FloatArray,
     coefficients: FloatArray,
     scale: float,
+    names: Sequence[str],
     asked: Bootstrap,
 ) -> WildInference:
     """Return p-values of every coefficient being zero, and intervals.
@@ -103,14 +105,23 @@ def wild_bootstrap(
         The estimates.
     scale
         What sums of squared scores are multiplied by in a variance.
+    names
+        Of the coefficients.
     """
     weights = asked.values(len(basis))
     p_values = np.empty(len(coefficients))
     intervals = np.empty((len(LEVELS), len(coefficients), 2))
     for j, (direction, estimate) in enumerate(zip(directions, coefficients, strict=True)):
         if not direction.any():
-            raise InputError("A column has no information of its own, and no wild bootstrap: leave it out.")
+            raise InputError(
+                f"Column {names[j]!r} adds nothing to the others, and has no wild bootstrap: leave it out."
+            )
         draws = _drawn(basis, scores, direction, weights)
+        if not draws.variance > 0:
+            raise InputError(
+                f"The coefficient of {names[j]!r} fits every partition exactly, and has no wild bootstrap: ask for "
+                "vcov='CRV1'."
+            )
         p_values[j] = draws.p_value(float(estimate))
         error = float(np.sqrt(scale * draws.variance))
         for place, level in enumerate(LEVELS):
@@ -119,7 +130,7 @@ def wild_bootstrap(
     unbounded = ~np.isfinite(intervals)
     finite = np.where(unbounded, coefficients[:, None], intervals)
     return WildInference(
-        len(weights), asked.weights, asked.seed, p_values, LEVELS, finite, unbounded.astype(np.float64)
+        len(weights), asked.weights, int(asked.seed), p_values, LEVELS, finite, unbounded.astype(np.float64)
     )
 
 

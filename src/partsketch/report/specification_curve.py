@@ -10,22 +10,18 @@ from pathlib import Path
 import numpy as np
 
 from partsketch.common.errors import InputError
-from partsketch.common.files import write_atomically
 from partsketch.model.model import Model
-from partsketch.report.charts.scales import linear_scale, short
+from partsketch.report.charts.scales import Scale, linear_scale, short
+from partsketch.report.small_page import picture, scrolling, write_page
 from partsketch.summaries.tasks import INTERCEPT
 
 _LEFT, _RIGHT, _TOP, _CURVE, _LINE = 150, 16, 16, 260, 18
 _WIDTH = 760
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #1a1a1a; }
-svg { width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; fill: #1a1a1a; }
-.bar { stroke: #767676; stroke-width: 1.5; } .point { fill: #0b5cad; } .zero { stroke: #1a1a1a; stroke-dasharray: 4 3; }
-.in { fill: #1a1a1a; } .out { fill: #d5d5d5; }
-table { border-collapse: collapse; } td, th { padding: 0.2rem 0.8rem; text-align: right; }
-th:first-child, td:first-child { text-align: left; }
-"""
+#: Zero is shown unless it is farther from all values than so many times their spread.
+_REACH = 2.0
+#: Regressions that are named where the pointer is, and that have a table below.
+_MOST_NAMED, _MOST_IN_TABLE = 500, 40
 
 
 @dataclass(frozen=True)
@@ -47,8 +43,8 @@ def curve_points(models: Sequence[Model], names: Sequence[str], column: str, lev
             continue
         place = model.column_names.index(column)
         _, _, _, lower, upper = model.inference_table(0, level)
-        ends = (None, None) if lower is None or upper is None else (float(lower[place]), float(upper[place]))
-        points.append(CurvePoint(name, float(model.column_coefficients[place, 0]), *ends, model.feature_names))
+        low, high = (None if end is None else float(end[place]) for end in (lower, upper))
+        points.append(CurvePoint(name, float(model.column_coefficients[place, 0]), low, high, model.feature_names))
     if not points:
         raise InputError(f"No regression of the list has the feature {column!r}: choose one that they have.")
     return sorted(points, key=lambda point: point.value)
@@ -65,30 +61,56 @@ def most_common_feature(models: Sequence[Model]) -> str:
 def curve_svg(points: Sequence[CurvePoint], column: str) -> str:
     """Return the curve as SVG: values with intervals above, which features are in below."""
     features = list(dict.fromkeys(name for point in points for name in point.features if name != column))
-    ends = [value for point in points for value in (point.value, point.lower, point.upper) if value is not None]
-    finite = [value for value in (*ends, 0.0) if np.isfinite(value)]
-    y = linear_scale(finite, _CURVE, _TOP)
-    height = _CURVE + 24 + _LINE * len(features)
+    y = _heights(points)
     step = (_WIDTH - _LEFT - _RIGHT) / max(len(points), 1)
-    parts = [f'<line class="zero" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(0.0):.1f}" y2="{y(0.0):.1f}"/>']
-    for value in (min(finite), 0.0, max(finite)):
-        parts.append(f'<text x="{_LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{short(value)}</text>')
+    parts = []
+    for tick in y.ticks(6):
+        kind = "zero" if tick == 0 else "rule"
+        ends = f'x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"'
+        parts.append(f'<line class="{kind}" {ends}/>')
+        parts.append(f'<text x="{_LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{short(tick)}</text>')
+    places = [_LEFT + step * (number + 0.5) for number in range(len(points))]
+    bars = "".join(_bar(x, point, y) for x, point in zip(places, points, strict=True))
+    parts.append(f'<path class="bar" d="{bars}"/>')
+    for x, point in zip(places, points, strict=True):
+        title = f"<title>{escape(point.name)}: {point.value:.5g}</title>" if len(points) <= _MOST_NAMED else ""
+        parts.append(f'<circle class="point" cx="{x:.1f}" cy="{y(point.value):.1f}" r="{_size(step)}">{title}</circle>')
     for row, name in enumerate(features):
-        middle = _CURVE + 24 + _LINE * row
-        parts.append(f'<text x="{_LEFT - 8}" y="{middle + 4}" text-anchor="end">{escape(name[:24])}</text>')
-    for number, point in enumerate(points):
-        x = _LEFT + step * (number + 0.5)
-        if point.lower is not None and point.upper is not None:
-            low, high = max(point.lower, min(finite)), min(point.upper, max(finite))
-            parts.append(f'<line class="bar" x1="{x:.1f}" x2="{x:.1f}" y1="{y(low):.1f}" y2="{y(high):.1f}"/>')
-        title = f"<title>{escape(point.name)}: {point.value:.5g}</title>"
-        parts.append(f'<circle class="point" cx="{x:.1f}" cy="{y(point.value):.1f}" r="3">{title}</circle>')
-        for row, name in enumerate(features):
-            kind = "in" if name in point.features else "out"
-            middle = _CURVE + 24 + _LINE * row
-            parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{middle}" r="{min(4.0, step / 2.5):.1f}"/>')
-    label = escape(f"{column} in {len(points)} regressions", quote=True)
-    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+        parts += _line_of_feature(name, _CURVE + 24 + _LINE * row, places, points, _size(step))
+    height = _CURVE + 24 + _LINE * len(features)
+    return picture(f"{column} in {len(points)} regressions", _WIDTH, height, parts)
+
+
+def _heights(points: Sequence[CurvePoint]) -> Scale:
+    """Return the scale of the values and the ends of their intervals; with zero, unless it is far off."""
+    ends = [value for point in points for value in (point.value, point.lower, point.upper) if value is not None]
+    finite = [value for value in ends if np.isfinite(value)]
+    low, high = min(finite), max(finite)
+    near_zero = low - _REACH * (high - low) <= 0 <= high + _REACH * (high - low)
+    return linear_scale([*finite, 0.0] if near_zero else finite, _CURVE, _TOP)
+
+
+def _bar(x: float, point: CurvePoint, y: Scale) -> str:
+    if point.lower is None or point.upper is None:
+        return ""
+    low, high = max(point.lower, y.lowest), min(point.upper, y.highest)
+    return f"M{x:.1f},{y(low):.1f}V{y(high):.1f}"
+
+
+def _size(step: float) -> str:
+    return f"{min(4.0, max(0.5, step / 2.5)):.1f}"
+
+
+def _line_of_feature(
+    name: str, height: int, places: Sequence[float], points: Sequence[CurvePoint], size: str
+) -> list[str]:
+    """Return the name of a feature and a dot for every regression, dark where it is in."""
+    parts = [f'<text x="{_LEFT - 8}" y="{height + 4}" text-anchor="end">{escape(name[:24])}</text>']
+    for kind, there in (("out", False), ("in", True)):
+        chosen = [x for x, point in zip(places, points, strict=True) if (name in point.features) == there]
+        dots = "".join(f"M{x:.1f},{height}h0" for x in chosen)
+        parts.append(f'<path class="dot {kind}" stroke-width="{2 * float(size):g}" d="{dots}"/>')
+    return parts
 
 
 def write_specification_curve(
@@ -97,16 +119,12 @@ def write_specification_curve(
     """Write a page with the curve of one coefficient and the table of all models; one file that needs nothing else."""
     points = curve_points(models, names, column, level)
     bounded = sum(point.lower is not None for point in points)
-    words = f"Sorted by size, with {100 * level:g}% intervals where there are any ({bounded} of {len(points)}). "
-    page = f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>Specification curve of {escape(column)}</title><style>{_STYLE}</style></head><body>
-<h1>The coefficient of {escape(column)} in {len(points)} regressions</h1>
-<p>{words}Dark dots below say which other features a regression has.</p>
-{curve_svg(points, column)}
-<h2>All regressions</h2>
-{table}
-</body></html>
-"""
-    write_atomically(path, page.encode())
+    words = (
+        f"Sorted by size, with {100 * level:g}% intervals where there are any ({bounded} of {len(points)}). Dark dots "
+        "below say which other features a regression has."
+    )
+    heading = f"The coefficient of {column} in {len(points)} regressions"
+    parts = [f"<p>{words}</p>", curve_svg(points, column)]
+    if len(models) <= _MOST_IN_TABLE:
+        parts += ["<h2>All regressions</h2>", scrolling(table)]
+    write_page(f"Specification curve of {column}", heading, parts, path)

@@ -65,7 +65,7 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
         request = SummaryRequest(specification, partitioning, options.fit_intercept, row_count=source.row_count)
         _check_sizes(source, request)
         if options.sketch == "triangular" and options.fit_intercept and partitioning.bounds is None:
-            rows = group_segment_rows(len(names) + 1)
+            rows = group_segment_rows(len(names) + 1, partitioning.count)
             request = replace(request, specification=SketchSpecification(GROUPS), segment_rows=rows)
         gathered = gather(source, guided(source, request, engine), engine)
     _check_rows(gathered, partitioning)
@@ -176,7 +176,7 @@ def _signed(summary: Summary, options: SketchOptions, cut: str, about: About, pa
     """Return a summary that says where it comes from, or, when private, no more than it must."""
     part = replace(summary.parts[0], site=options.site, label=options.label, cut=cut, partition=partition)
     if not options.private:
-        return replace(summary, parts=(part,), about=about)
+        return summary.told((part,), about)
     rows, multiple = summary.row_count, options.round_rows
     rounded = rows if multiple == 1 else max(1, (rows + multiple // 2) // multiple) * multiple
     weight = summary.weight_sum

@@ -81,7 +81,10 @@ def _check_cut(entries: Sequence[Named]) -> None:
     places = sorted((*_place(summary.parts[0]), name) for name, summary in entries)
     for one, other in pairwise(places):
         if one[1] > other[0]:
-            raise InputError(f"{one[2]} and {other[2]} hold the same rows: leave one out.")
+            raise InputError(
+                f"{one[2]} and {other[2]} hold the same rows: leave one out, or if they do not, summarise each with a "
+                "site or label of its own."
+            )
 
 
 def _place(part: Part) -> tuple[int, int]:

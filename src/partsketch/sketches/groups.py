@@ -1,37 +1,45 @@
 """Exact summaries of many groups at once: one table with a line for each group, instead of an object for each.
 
-A line is the number of the group, its rows, its weight, what is taken off its columns, and their sums of products; in a
-table with twice the digits, also what the doubles of the sums leave out.
+A line is the number of the group, its rows, its weight, how many columns there are, what is taken off them, and their
+sums of products; in a table with twice the digits, also what the doubles of the sums leave out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.column_kernels import GROUP
-from partsketch.common.linalg.double_double import DoubleDouble
+from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
+from partsketch.common.linalg.lanes import LANES
 from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, IntArray, Stream
 from partsketch.sketches.base import SketchSpecification
-from partsketch.sketches.gram import Products, inflation, power_of_two
-from partsketch.sketches.kernels.group_sums import add_groups, doubtful_groups, sum_groups
+from partsketch.sketches.gram import SAFE_INFLATION, inflation, power_of_two
+from partsketch.sketches.kernels.group_sums import HEAD, add_groups, doubtful_groups, factor_groups, sum_groups
 from partsketch.sketches.triangular import TriangularSketch
 
-_HEAD = 3
 #: Rows whose columns are multiplied at once: those of a few should stay in the first-level cache.
-_STRIP_ROWS = 256
+_STRIP_ROWS = 512
+#: Rows of a group that a segment should have: adding up its sums of products takes as long as those of some rows.
+_ROWS_PER_GROUP = 128
 #: Numbers that a segment of rows holds at most: 64 MB.
 _MOST_NUMBERS = 2**23
 #: Columns whose values are all smaller, or of which one is larger, have squares that get lost.
 _SMALLEST, _LARGEST = 1e-140, 1e140
 
 
-def group_segment_rows(width: int) -> int:
-    """Return how many row numbers of so many columns make a segment: it depends on nothing else."""
-    rows = 2**18
+def group_segment_rows(width: int, groups: int) -> int:
+    """Return how many row numbers make a segment: it depends on the number of columns and groups alone.
+
+    Rows that stay in the cache are quicker to put in order; of many groups there should be some rows each.
+    """
+    rows = 2**16
+    while rows < 2**18 and rows < _ROWS_PER_GROUP * groups:
+        rows *= 2
     while rows > 2**12 and rows * width > _MOST_NUMBERS:
         rows //= 2
     return rows
@@ -51,14 +59,14 @@ class GroupTable:
     @classmethod
     def read(cls, table: FloatArray, width: int) -> GroupTable:
         """Return what `written` wrote."""
-        count, first = len(table), _HEAD + width
+        count, first = len(table), HEAD + width
         second = first + width * width
         shape = (count, width, width)
         return cls(
             groups=table[:, 0].astype(np.int64),
             counts=table[:, 1].astype(np.int64),
             weights=table[:, 2],
-            centre=table[:, _HEAD:first],
+            centre=table[:, HEAD:first],
             high=table[:, first:second].reshape(shape),
             low=table[:, second:].reshape(shape) if table.shape[1] > second else None,
         )
@@ -66,33 +74,44 @@ class GroupTable:
     def written(self) -> FloatArray:
         """Return all of it in one table."""
         count = len(self.groups)
-        head = np.column_stack([self.groups, self.counts, self.weights]).astype(np.float64)
+        widths = np.full(count, self.centre.shape[1])
+        head = np.column_stack([self.groups, self.counts, self.weights, widths]).astype(np.float64)
         parts = [head, self.centre, self.high.reshape(count, -1)]
         return np.hstack(parts if self.low is None else [*parts, self.low.reshape(count, -1)])
 
 
-def summarise_groups(rows: FloatArray, roots: FloatArray, weights: FloatArray, groups: IntArray) -> FloatArray:
+class SegmentSums(NamedTuple):
+    """The table of a segment, the least and largest value of every column, and whether all sums are finite."""
+
+    table: FloatArray
+    ends: FloatArray
+    finite: bool
+
+
+def summarise_groups(rows: FloatArray, roots: FloatArray, weights: FloatArray, groups: IntArray) -> SegmentSums:
     """Return the table of a segment's rows, whose first column is ones; `roots` are empty where each counts once."""
     order, present, starts = _sorted(groups)
     width = rows.shape[1]
-    centre, high = np.zeros((len(present), width)), np.zeros((len(present), width, width))
+    centre, high = np.zeros((len(present), width)), np.empty((len(present), width, width))
     # Columns whose distance is no power of two do not compete for the same few places in the cache.
-    strip = np.zeros((-(-width // GROUP) * GROUP, _STRIP_ROWS + 8))
+    strip = np.zeros((-(-width // GROUP) * GROUP, _STRIP_ROWS + LANES))
+    ends = np.array([[np.inf], [-np.inf]]) * np.ones(width)
     with np.errstate(all="ignore"):
-        sum_groups(rows, roots, order, starts, strip, centre, high)
+        sum_groups(rows, roots, order, starts, strip, centre, high, ends)
     counts = np.diff(starts)
     of_groups = counts.astype(np.float64)
     if roots.size:
         of_groups = np.add.reduceat(weights[order], starts[:-1])
     table = GroupTable(present.astype(np.int64), counts, of_groups, centre, high, None)
-    if not np.isfinite(high).all():
-        return table.written()
+    # Sums of products are no larger than the sums of squares.
+    if not np.isfinite(np.diagonal(high, axis1=1, axis2=2)).all():
+        return SegmentSums(table.written(), ends, False)
     precise = np.zeros(len(present), dtype=np.bool_)
     if _is_doubtful(table):
         precise[:] = True
     else:
         doubtful_groups(high, counts, precise)
-    return _made_precise(table, precise, rows, roots, order, starts).written()
+    return SegmentSums(_made_precise(table, precise, rows, roots, order, starts).written(), ends, True)
 
 
 def _sorted(groups: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -106,9 +125,9 @@ def _sorted(groups: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     return order, present, starts
 
 
-def check_sizes(rows: FloatArray, names: tuple[str, ...]) -> None:
-    """Refuse columns whose squares a double does not hold."""
-    largest = np.abs(rows).max(axis=0, initial=0.0)[-len(names) :]
+def check_sizes(ends: FloatArray, names: tuple[str, ...]) -> None:
+    """Refuse columns whose squares a double cannot hold, by their least and largest values; the named ones are last."""
+    largest = np.abs(ends).max(axis=0)[-len(names) :]
     for name, size in zip(names, largest, strict=True):
         if size > _LARGEST or 0 < size < _SMALLEST:
             raise InputError(f"Column {name!r} has numbers of size {size:.3g}, whose squares get lost: multiply it.")
@@ -169,62 +188,51 @@ class GroupedTriangularSketch(TriangularSketch):
         raise NotImplementedError("groups are summed a segment at a time")
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Merge two tables."""
+        """Merge two tables; with twice the digits where one of them has them."""
         width = _width(first)
-        plain = _HEAD + width + width * width
-        if first.shape[1] == plain and second.shape[1] == plain:
-            out = np.empty((len(first) + len(second), plain))
-            count = add_groups(first, second, width, out)
-            return out[:count].copy()
-        return _merged_precisely(GroupTable.read(first, width), GroupTable.read(second, width))
+        numbers = max(first.shape[1], second.shape[1])
+        # Tables may be large, and fresh memory takes as long as the work: there is no more of it than lines.
+        out = np.empty((len(np.union1d(first[:, 0], second[:, 0])), numbers))
+        add_groups(_widened(first, numbers), _widened(second, numbers), width, out)
+        return out
 
     def taken_apart(self, table: FloatArray) -> dict[int, tuple[FloatArray, FloatArray, int, float]]:
-        """Return for each group its sums of products as the exact sketch has them, its centre, rows and weight."""
-        width = _width(table)
-        apart = GroupTable.read(table, width)
-        diagonals = np.sqrt(np.diagonal(apart.high, axis1=1, axis2=2))
-        scales = power_of_two(diagonals)
-        high = apart.high * scales[:, :, None] * scales[:, None, :]
-        low = None if apart.low is None else apart.low * scales[:, :, None] * scales[:, None, :]
+        """Return for each group its factor as `concluded_rows` takes it, its centre, rows and weight."""
+        apart = GroupTable.read(table, _width(table))
+        factors, trusted = np.zeros_like(apart.high), np.zeros(len(table), dtype=np.bool_)
+        factor_groups(apart.high, SAFE_INFLATION, factors, trusted)
         found = {}
         for place, group in enumerate(apart.groups.tolist()):
-            second = None if low is None or not low[place].any() else low[place]
-            matrix = Products(scales[place], high[place], second).written()
-            found[group] = (matrix, apart.centre[place], int(apart.counts[place]), float(apart.weights[place]))
+            rows = factors[place] if trusted[place] else _precise_factor(apart, place)
+            found[group] = (rows, apart.centre[place], int(apart.counts[place]), float(apart.weights[place]))
         return found
+
+    def concluded_rows(
+        self, specification: SketchSpecification, matrix: FloatArray, row_count: int, stream: int = 0
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Return the factor, and behind it what its doubles leave out, where that was kept."""
+        width = matrix.shape[1]
+        return (matrix, None) if len(matrix) == width else (matrix[:width], matrix[width:])
+
+
+def _precise_factor(table: GroupTable, place: int) -> FloatArray:
+    """Return the factor of a group, with twice the digits."""
+    high = table.high[place]
+    scale = power_of_two(np.sqrt(np.maximum(np.diagonal(high), 0.0)))
+    units = np.outer(scale, scale)
+    low = None if table.low is None else table.low[place] * units
+    return np.vstack(factor_gram(DoubleDouble.of(high * units, low), len(high)).rows) / scale
+
+
+def _widened(table: FloatArray, numbers: int) -> FloatArray:
+    """Return a table whose lines have so many numbers: what doubles leave out of its sums is nothing."""
+    if table.shape[1] == numbers:
+        return table
+    out = np.zeros((len(table), numbers))
+    out[:, : table.shape[1]] = table
+    return out
 
 
 def _width(table: FloatArray) -> int:
-    """Return q of a table of 3 + q + q² columns, or of 3 + q + 2q²."""
-    for copies in (1, 2):
-        width = round((np.sqrt(1 + 4 * copies * (table.shape[1] - _HEAD)) - 1) / (2 * copies))
-        if _HEAD + width + copies * width * width == table.shape[1]:
-            return int(width)
-    raise ValueError("not a table of groups")
-
-
-def _merged_precisely(first: GroupTable, second: GroupTable) -> FloatArray:
-    lines: dict[int, tuple[int, float, FloatArray, Products]] = {}
-    for table in (first, second):
-        for place, group in enumerate(table.groups.tolist()):
-            low = None if table.low is None else table.low[place]
-            centre = table.centre[place]
-            products = Products(np.ones(len(centre)), table.high[place], low)
-            count, weight = int(table.counts[place]), float(table.weights[place])
-            if group in lines:
-                rows, mass, mine, before = lines[group]
-                kept = np.where(mine != 0, mine, centre)
-                products = before.moved(mine - kept).at(products.scale).plus(products.moved(centre - kept))
-                products = products.at(np.ones(len(centre)))
-                count, weight, centre = rows + count, mass + weight, kept
-            lines[group] = (count, weight, centre, products)
-    groups = sorted(lines)
-    found = [lines[group] for group in groups]
-    return GroupTable(
-        groups=np.array(groups, dtype=np.int64),
-        counts=np.array([entry[0] for entry in found], dtype=np.int64),
-        weights=np.array([entry[1] for entry in found]),
-        centre=np.stack([entry[2] for entry in found]),
-        high=np.stack([entry[3].high for entry in found]),
-        low=np.stack([np.zeros_like(e[3].high) if e[3].low is None else e[3].low for e in found]),
-    ).written()
+    """Return how many columns a table is of: the number of its own does not tell, for lines are of two kinds."""
+    return int(table[0, HEAD - 1])

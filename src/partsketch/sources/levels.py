@@ -71,9 +71,10 @@ class PartitionColumn:
     def _table(self) -> IntArray | None:
         """Labels of all whole numbers from the first value to the last, where these are not many more than values."""
         values = self._numbers
-        if values.dtype != np.int64 or int(values[-1]) - int(values[0]) >= _WIDEST_TABLE + 4 * len(values):
+        reach = int(values[-1]) - int(values[0]) if values.dtype == np.int64 and values.size else -1
+        if not 0 <= reach < _WIDEST_TABLE + 4 * len(values):
             return None
-        table = np.zeros(int(values[-1]) - int(values[0]) + 1, dtype=np.int64)
+        table = np.zeros(reach + 1, dtype=np.int64)
         table[values - values[0]] = np.arange(len(values))
         return table
 

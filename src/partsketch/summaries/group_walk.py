@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,6 +13,19 @@ from partsketch.sources.base import Block, Source
 from partsketch.summaries.feeder import TOO_LARGE, NotFiniteError
 from partsketch.summaries.tasks import Piece, SummaryRequest
 
+#: Room that a task of this thread has left: fresh memory is cleared by the system first, which takes as long as a copy.
+_kept = threading.local()
+
+
+def _room(rows: int, width: int, ones: int) -> np.ndarray:
+    """Return room for rows whose first columns are ones: what the last task of this thread had, if it fits."""
+    kept: tuple[int, np.ndarray] | None = _kept.__dict__.pop("rows", None)
+    if kept is not None and (kept[0], kept[1].shape) == (ones, (rows, width)):
+        return kept[1]
+    room = np.empty((rows, width))
+    room[:, :ones] = 1.0
+    return room
+
 
 class GroupFeeder:
     """Collects the rows of one segment, of whatever groups."""
@@ -21,7 +35,7 @@ class GroupFeeder:
         self._names = (*source.feature_names, *source.target_names)
         self._targets = len(source.target_names)
         self._first = int(request.fit_intercept)
-        self._rows = np.ones((rows, self._first + len(self._names)))
+        self._rows = _room(rows, self._first + len(self._names), self._first)
         self._numbers = np.empty(rows, dtype=np.int64)
         self._groups = np.empty(rows, dtype=np.int64)
         self._weights = np.ones(rows)
@@ -42,15 +56,19 @@ class GroupFeeder:
         """Return the piece of the segment, and begin with nothing again."""
         rows, groups = self._rows[: self._filled], self._groups[: self._filled]
         weights = self._weights[: self._filled]
-        table = summarise_groups(rows, np.sqrt(weights) if self._weighted else np.empty(0), weights, groups)
-        if not np.isfinite(table).all():
+        table, ends, finite = summarise_groups(
+            rows, np.sqrt(weights) if self._weighted else np.empty(0), weights, groups
+        )
+        if not finite:
             self._refuse(rows[:, self._first :])
-        check_sizes(rows, self._names)
-        targets = rows[:, rows.shape[1] - self._targets :]
-        ends = np.stack([targets.min(axis=0), targets.max(axis=0)])
+        check_sizes(ends, self._names)
         weight = float(table[:, 2].sum())
         count, self._filled = self._filled, 0
-        return Piece(0, segment, (table,), count, weight, ends)
+        return Piece(0, segment, (table,), count, weight, ends[:, ends.shape[1] - self._targets :])
+
+    def give_back(self) -> None:
+        """Leave the room for rows to the next task of this thread: nothing of them is needed any more."""
+        _kept.rows = (self._first, self._rows)
 
     def _refuse(self, values: np.ndarray) -> None:
         finite = np.isfinite(values)
@@ -82,3 +100,4 @@ def walk_groups(source: Source, request: SummaryRequest, blocks: Iterator[Block]
             begin = end
     if feeder is not None:
         yield feeder.finish(current)
+        feeder.give_back()

@@ -33,14 +33,11 @@ def summarise_rows(
 
     `after_block` is called with the number of rows after every block: for progress, and to stop (by raising).
     """
-    walk = _contiguous if request.partitioning.bounds is not None else scattered_pieces
-    if isinstance(request, SummaryRequest) and request.merging.by_group:
-        walk = walk_groups
     tally = _Tally(after_block)
     # Sketches notice values that are not finite in their products, so the source need not look for them as well.
     try:
         blocks = tally.count(source.leaving_finiteness().read(task.start, task.stop, block_rows))
-        pieces = merge_in_order(request.merging, walk(source, request, blocks))
+        pieces = merge_in_order(request.merging, _pieces(source, request, blocks))
     except NotFiniteError as error:
         # The source itself knows best where a value came from; and rows of scattered partitions meet the check out of
         # order, while the message should name the first of them all.
@@ -49,6 +46,15 @@ def summarise_rows(
             raise InputError(TOO_LARGE) from None
         raise
     return TaskResult(pieces, tally.dropped, tally.rows)
+
+
+def _pieces(source: Source, request: PassRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
+    """Yield the pieces of all segments, in the way that suits the partitions."""
+    if isinstance(request, SummaryRequest) and request.merging.by_group:
+        return walk_groups(source, request, blocks)
+    if request.partitioning.bounds is not None:
+        return _contiguous(source, request, blocks)
+    return scattered_pieces(source, request, blocks)
 
 
 def _raise_first(source: Source, start: int, stop: int, block_rows: int) -> None:

@@ -62,7 +62,7 @@ class Summary:
     def __post_init__(self) -> None:
         matrix = _frozen(self.matrix)
         object.__setattr__(self, "matrix", matrix)
-        object.__setattr__(self, "low", None if self.low is None or not np.any(self.low) else _frozen(self.low))
+        object.__setattr__(self, "low", None if self.low is None or not self.low.any() else _frozen(self.low))
         object.__setattr__(self, "centre", _frozen(self.centre if len(self.centre) else np.zeros(len(self.columns))))
         if matrix.ndim != 2 or matrix.shape[1] != len(self.columns):
             raise InputError(f"A summary of {len(self.columns)} columns cannot hold a matrix of shape {matrix.shape}.")
@@ -82,6 +82,12 @@ class Summary:
 
     def __hash__(self) -> int:
         return hash((self.columns, self.kind, self.parts, self.matrix.tobytes()))
+
+    def told(self, parts: tuple[Part, ...], about: About) -> Summary:
+        """Return the same numbers with another story: quicker than a new summary, for there is nothing to check."""
+        new = object.__new__(Summary)
+        new.__dict__.update(self.__dict__, parts=parts, about=about)
+        return new
 
     def _check_same_columns(self, other: Summary) -> None:
         if self.kind != other.kind:
@@ -220,6 +226,10 @@ class Summary:
 
 
 def _frozen(values: FloatArray) -> FloatArray:
+    # What nobody can write any more need not be copied.
+    frozen = isinstance(values, np.ndarray) and values.base is None and not values.flags.writeable
+    if frozen and values.flags.c_contiguous and values.dtype == np.float64:
+        return values
     copied = np.array(values, dtype=np.float64, order="C")
     copied.flags.writeable = False
     return copied

@@ -32,6 +32,9 @@ GROUP = 4
 #: Rows that are read again for every pair of groups: those of a few columns should stay in the first-level cache.
 STRIP_ROWS = 1024
 
+#: Rows of columns that are turned into rows at once: those of some dozens of columns stay in the second-level cache.
+_TURNED_ROWS = 256
+
 #: Rows that a transposing copy takes at once: whole cache lines of every column, from rows that stay in the cache.
 _ROWS_AT_ONCE = 16
 
@@ -194,14 +197,28 @@ def _copy_columns(sources: IntArray, targets: IntArray, begin: int, count: int) 
 
 
 @compiled
-def _copy_columns_to_rows(sources: IntArray, begin: int, rows: FloatArray) -> None:
-    height, width = rows.shape
-    for top in range(0, height, _ROWS_AT_ONCE):
-        bottom = min(top + _ROWS_AT_ONCE, height)
+def _copy_columns_to_rows(sources: IntArray, begin: int, address: int, step: int, height: int) -> None:
+    """Write rows to the address, `step` numbers apart: strips of columns are put together first, and turned there."""
+    width = sources.size
+    out = numba.carray(_pointer(address), max(0, (height - 1) * step + width))
+    strip = np.empty((width, _TURNED_ROWS + LANES))
+    flat = strip.reshape(-1)
+    for top in range(0, height, _TURNED_ROWS):
+        count = min(_TURNED_ROWS, height - top)
         for column in range(width):
-            values = numba.carray(_pointer(sources[column] + 8 * begin), height)
-            for row in range(top, bottom):
-                rows[row, column] = values[row]
+            values = numba.carray(_pointer(sources[column] + 8 * (begin + top)), count)
+            for row in range(count):
+                strip[column, row] = values[row]
+        whole = count & -LANES if width >= LANES else 0
+        for row in range(0, whole, LANES):
+            for left in range(0, width, LANES):
+                # The last eight columns may have been written in part: again, with the same numbers.
+                column = min(left, width - LANES)
+                place = column * strip.shape[1] + row
+                transpose_eight(out, (top + row) * step + column, step, flat, place, strip.shape[1])
+        for row in range(whole, count):
+            for column in range(width):
+                out[(top + row) * step + column] = strip[column, row]
 
 
 def copy_columns(addresses: IntArray, begin: int, out: FloatArray) -> None:
@@ -212,7 +229,8 @@ def copy_columns(addresses: IntArray, begin: int, out: FloatArray) -> None:
     if out.strides[1] == 8:
         _copy_columns(addresses, column_addresses(out), begin, out.shape[1])
     else:
-        _copy_columns_to_rows(addresses, begin, out.T)
+        address = out.__array_interface__["data"][0]
+        _copy_columns_to_rows(addresses, begin, address, out.strides[1] // 8, out.shape[1])
 
 
 def copy_transposed(rows: NDArray[np.generic], out: FloatArray) -> None:

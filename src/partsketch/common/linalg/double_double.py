@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float64]
 
 
 @intrinsic
-def _fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     """a·b + c, rounded once; numba has no such function of its own."""
     signature = types.float64(types.float64, types.float64, types.float64)
 
@@ -40,7 +40,7 @@ def _subtract_products(high, low, row_high, row_low, factor_high, factor_low, fi
     """Take factor · row off an array, from position `first` on; its low part is not yet brought in order."""
     for i in range(first, high.size):
         product = factor_high * row_high[i]
-        rest = _fused(factor_high, row_high[i], -product) + (factor_high * row_low[i] + factor_low * row_high[i])
+        rest = fused(factor_high, row_high[i], -product) + (factor_high * row_low[i] + factor_low * row_high[i])
         before = high[i]
         after = before - product
         part = after - before
@@ -111,11 +111,11 @@ def _cholesky(high, low, pivots, free, tolerance, noise, most, left_over):  # ty
             kept[j] = True
             count += 1
             root = np.sqrt(pivot)
-            root_low = (_fused(-root, root, pivot) + low[j, j]) / (2.0 * root)
+            root_low = (fused(-root, root, pivot) + low[j, j]) / (2.0 * root)
             high[j, j], low[j, j] = root, root_low
             for i in range(j + 1, high.shape[0]):
                 share = high[j, i] / root
-                low[j, i] = (_fused(-share, root, high[j, i]) + low[j, i] - share * root_low) / root
+                low[j, i] = (fused(-share, root, high[j, i]) + low[j, i] - share * root_low) / root
                 high[j, i] = share
             _in_order(high[j, j:], low[j, j:])
         else:
@@ -149,7 +149,7 @@ def _solve(high, low, kept, right_high, right_low):  # type: ignore[no-untyped-d
             rest -= total - value
             root = high[j, j]
             share = total / root
-            share_low = (_fused(-share, root, total) + rest - share * low[j, j]) / root
+            share_low = (fused(-share, root, total) + rest - share * low[j, j]) / root
             whole = share + share_low
             right_high[number, j], right_low[number, j] = whole, share_low - (whole - share)
             for i in range(j):

@@ -132,7 +132,7 @@ def _inflations(root: FloatArray, free: int) -> tuple[FloatArray, FloatArray] | 
 
 def _solve_in_doubles(rows: DoubleDouble, width: int, free: int, tolerance: float, rounding: float) -> Solution | None:
     """Solve by a triangular factor, or return None where doubles are not enough."""
-    from scipy.linalg import solve_triangular
+    from scipy.linalg.lapack import dtrtrs
 
     if rows.high.shape[0] < width or width == 0:
         return None
@@ -149,7 +149,8 @@ def _solve_in_doubles(rows: DoubleDouble, width: int, free: int, tolerance: floa
         return None
     inverse, _ = found
     projected = factor[:width, width:]
-    coefficients = np.asarray(solve_triangular(root, projected, check_finite=False))
+    # The function of LAPACK itself: what SciPy puts around it takes longer than a small triangle.
+    coefficients = np.asarray(dtrtrs(root, projected)[0])
     missed = projected - root @ coefficients
     left_over = factor[width:, width:]
     return Solution(
