@@ -71,6 +71,16 @@ def test_datasets_stay_on_the_cluster_and_give_the_same_bits(how: dict[str, Any]
     assert there.record.options["engine"] == "ray"
 
 
+def test_sketches_of_a_dataset(ray_engine: Any) -> None:
+    import ray.data
+
+    table = frame().select(["a", "c", "y"])
+    asked: dict[str, Any] = {"sketch_size": 20, "random_state": 0, "site": "north"}
+    remote = ray.data.from_arrow([table.slice(0, 47_000), table.slice(47_000)])
+    there = ps.sketch(remote, "y", ["a", "c"], engine=ray_engine, **asked)
+    assert there.to_bytes() == ps.sketch(table, "y", ["a", "c"], **asked).to_bytes()
+
+
 def test_a_lazy_dataset_brings_its_engine_and_keeps_its_order(ray_engine: Any, tmp_path: Path) -> None:
     """Files are read at different speeds; rows have the numbers they would have in order."""
     import pyarrow.parquet as pq

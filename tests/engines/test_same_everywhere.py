@@ -100,3 +100,20 @@ def test_summaries_of_all_partitions(
     more = {**asked, "partition_by": partition_by if partition_by != "file" else None}
     again = str(folder / "b.parquet")
     assert there.add(again, engine=engine, **more) == here.add(again, **more)
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("vcov", ["HC3", {"CRV1": "site"}, {"CRV3": "site"}], ids=["HC3", "CRV1", "CRV3"])
+def test_formulas_and_robust_errors(cluster: str, vcov: Any, folder: Path, request: pytest.FixtureRequest) -> None:
+    """Knots, levels and means are found by a pass of their own, errors by another."""
+    engine = request.getfixturevalue(f"{cluster}_engine")
+    # Without a cluster its own level would not be determined, and CRV3 leaves out each.
+    formula = "y ~ bs(x0, df=4) + center(x1)" + ("" if "CRV3" in vcov else " * C(site)")
+    here, there = (
+        ps.fit(str(folder), formula, method="exact", vcov=vcov, weights="weight", engine=used)
+        for used in (LocalEngine(1), engine)
+    )
+    assert there.feature_names == here.feature_names
+    for name in ("coefficients", "intercept"):
+        np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
+    np.testing.assert_array_equal(there.inferences[0].standard_errors, here.inferences[0].standard_errors)

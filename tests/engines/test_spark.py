@@ -96,6 +96,12 @@ def spark_frame(engine: Any) -> Any:
     return engine.session.createDataFrame(frame())
 
 
+def test_sketches_of_a_frame(spark_engine: Any) -> None:
+    asked: dict[str, Any] = {"sketch_size": 20, "random_state": 0, "site": "north"}
+    there = ps.sketch(spark_frame(spark_engine), "y", ["a", "c"], engine=spark_engine, **asked)
+    assert there.to_bytes() == ps.sketch(frame(), "y", ["a", "c"], **asked).to_bytes()
+
+
 def test_a_frame_brings_its_engine(spark_engine: Any) -> None:
     remote = spark_frame(spark_engine)
     there = ps.fit(remote, "y", ["a", "c"], method="exact")
