@@ -108,7 +108,7 @@ def _check_options(asked: dict[str, Any]) -> None:
     context = click.get_current_context()
     for parameter in context.command.params:
         given = context.get_parameter_source(str(parameter.name)) == click.core.ParameterSource.COMMANDLINE
-        if given and parameter.name not in _TAKES[way]:
+        if given and parameter.name not in _TAKES[way] and parameter.name != "debug":
             where = f"does not go with {way}" if way else f"goes with {_where(str(parameter.name))}"
             raise InputError(f"{parameter.opts[0]} {where}: leave it out.")
 

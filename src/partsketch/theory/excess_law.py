@@ -24,6 +24,7 @@ import numpy as np
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.pooled_scatter import LARGEST_SYSTEM, PooledScatter
 from partsketch.theory.sketch_moments import SketchMoments
+from partsketch.theory.turned_grams import parts_of, turned_of, weighted_of
 from partsketch.theory.weights import SketchWeights
 
 #: Normal quantiles at 1/6, 1/2 and 5/6: levels of what unlike coefficients add to the error of the stacked fit.
@@ -149,10 +150,12 @@ def _law(
     losses = np.where(moments.losses > 0, moments.losses, 1.0)
     first = (share * weights.loss_products / losses)[:, None, None] * fit.inverses + (1 - share) * identity
     squared = share**2 * weights.squared_loss_products / losses - (share * weights.loss_products / losses) ** 2
-    shifts = variances[:, None, None] * (first @ grams)
-    with_error = shifts.sum(axis=0) + (1 - share) * unlike
-    of_fit = (shifts @ np.swapaxes(first, 1, 2)).sum(axis=0) + np.tensordot(squared * variances, fit.inverses, axes=1)
-    of_fit = of_fit + (1 - share) ** 2 * unlike
+    with_error = (1 - share) * unlike
+    of_fit = np.tensordot(squared * variances, fit.inverses, axes=1) + (1 - share) ** 2 * unlike
+    for some in parts_of(len(grams)):
+        shifts = variances[some, None, None] * (first[some] @ grams[some])
+        with_error = with_error + shifts.sum(axis=0)
+        of_fit = of_fit + (shifts @ np.swapaxes(first[some], 1, 2)).sum(axis=0)
     of_error = np.tensordot(variances, grams, axes=1) + unlike
     crossed = of_fit - with_error
     size = float(np.trace(of_fit) + np.trace(of_error)) / len(identity)
@@ -160,10 +163,10 @@ def _law(
     slope = crossed @ inverse
     least = min(float(np.trace(of_fit)), float(np.trace(of_error))) / len(identity)
     rest = _floored(of_fit - slope @ crossed.T, _FLOOR * least)[0]
-    near = _near(fit, grams, variances, first, inverse)
+    near = np.concatenate([_near(fit, grams, variances, first, inverse, some) for some in parts_of(len(grams))])
     return ExcessLaw(
         **_directions(fit, slope, spread, rest, of_error),
-        **_estimates(moments, scatter, found, (identity - slope) @ first + slope, slope),
+        **_estimates(moments, scatter, found, first, slope),
         own=float(fit.own @ near),
     )
 
@@ -213,21 +216,22 @@ def _directions(
 
 
 def _near(
-    fit: FitInSketches, grams: FloatArray, variances: FloatArray, first: FloatArray, inverse: FloatArray
+    fit: FitInSketches, grams: FloatArray, variances: FloatArray, first: FloatArray, inverse: FloatArray, some: slice
 ) -> FloatArray:
-    """Return the mean of `s_iᵀP_is_i` given ĝ (for μ = 0), in units of its mean."""
-    crossed = variances[:, None, None] * (grams @ np.swapaxes(first, 1, 2) - grams)
+    """Return the mean of `s_iᵀP_is_i` given ĝ (for μ = 0), in units of its mean, for some partitions."""
+    grams, variances, inverses = grams[some], variances[some], fit.inverses[some]
+    crossed = variances[:, None, None] * (grams @ np.swapaxes(first[some], 1, 2) - grams)
     slopes = crossed @ inverse
     shown = slopes @ fit.distance
-    mean = variances * np.einsum("kab,kba->k", fit.inverses, grams)
-    found = np.einsum("ka,kab,kb->k", shown, fit.inverses, shown)
-    found -= np.sum((fit.inverses @ slopes) * crossed, axis=(1, 2))
+    mean = variances * np.einsum("kab,kba->k", inverses, grams)
+    found = np.einsum("ka,kab,kb->k", shown, inverses, shown)
+    found -= np.sum((inverses @ slopes) * crossed, axis=(1, 2))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(mean > 0, np.maximum(1 + found / mean, 0.0), 1.0)
 
 
 def _estimates(
-    moments: SketchMoments, scatter: PooledScatter, found: _Variances, turns: FloatArray, slope: FloatArray
+    moments: SketchMoments, scatter: PooledScatter, found: _Variances, first: FloatArray, slope: FloatArray
 ) -> dict[str, float]:
     """Relative variances of the estimated Z and minimal loss, and their covariances with each other and with `‖ζ‖²`.
 
@@ -237,15 +241,14 @@ def _estimates(
     """
     grams, variances, freedom = scatter.grams, found.values, found.freedom
     error_freedom = moments.sizes - scatter.leverages
-    scaled = variances[:, None, None] * turns
-    weighted = scaled @ grams
-    together = weighted.sum(axis=0)
-    own = np.sum(weighted * turns, axis=(1, 2))
+    together, own = turned_of(grams, variances, first, slope)
     unlike = float(np.sum((slope @ found.unlike) * slope))
     total = float(own.sum()) + unlike
     # The square of an estimate is larger than that of what it estimates.
     products = own * variances * freedom / (freedom + 2)
-    products += np.sum((together @ grams - 2 * weighted) * together, axis=(1, 2))
+    for some in parts_of(len(grams)):
+        weighted = weighted_of(grams, variances, first, slope, some)[0]
+        products[some] += np.sum((together @ grams[some] - 2 * weighted) * together, axis=(1, 2))
     by_loss, by_rest = _sensitivities(moments, scatter, own / np.maximum(variances, 1e-300) * found.pooled_share)
     minimal_loss = scatter.minimal_loss
     rates, error_rates = np.sqrt(2 / freedom), np.sqrt(2 / error_freedom)
