@@ -25,6 +25,7 @@ from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size
 from partsketch.theory.gram_pairs import GramPairs
 from partsketch.theory.moments import PartitionMoments, moments_of
+from partsketch.theory.turned_grams import parts_of
 
 #: Estimates of v_i and c_i need each other; the second round changes them by less than a hundredth.
 _ROUNDS = 4
@@ -216,21 +217,21 @@ def _second_moments(
     shares = np.trace(grams, axis1=1, axis2=2)
     pairs, left = GramPairs(grams), sizes - 2 * shares
     open_rows = (1 - shares / sizes)[:, None, None]
-    squares = np.einsum("ia,ib->iab", scores, scores)
     departures = np.zeros_like(grams)
     variances = pairs.solve(left, losses)
     for _ in range(rounds if len(grams) > 1 else 0):
-        covariances = variances[:, None, None] * grams + departures / sizes[:, None, None]
-        departures = (squares - _score_noise(grams, covariances)) / open_rows**2
-        shifts = departures / sizes[:, None, None]
-        missed = 2 * np.trace(shifts, axis1=1, axis2=2) - np.einsum("iab,ba->i", grams, shifts.sum(axis=0))
+        total = np.tensordot(variances, grams, axes=1) + np.tensordot(1 / sizes, departures, axes=1)
+        for some in parts_of(len(grams)):
+            covariances = variances[some, None, None] * grams[some] + departures[some] / sizes[some, None, None]
+            squares = np.einsum("ia,ib->iab", scores[some], scores[some])
+            departures[some] = (squares - _score_noise(grams[some], covariances, total)) / open_rows[some] ** 2
+        missed = 2 * np.trace(departures, axis1=1, axis2=2) / sizes
+        missed = missed - np.einsum("iab,ba->i", grams, np.tensordot(1 / sizes, departures, axes=1))
         variances = pairs.solve(left, losses + missed)
     return variances, departures
 
 
-def _score_noise(grams: FloatArray, covariances: FloatArray) -> FloatArray:
-    """Covariance of `s_i − A_i Σ s_j` for independent s_i with these covariances."""
+def _score_noise(grams: FloatArray, covariances: FloatArray, total: FloatArray) -> FloatArray:
+    """Covariance of `s_i − A_i Σ s_j` for independent s_i with these covariances, which have this sum."""
     crossed = grams @ covariances
-    return np.asarray(
-        covariances - crossed - crossed.transpose(0, 2, 1) + grams @ covariances.sum(axis=0) @ grams, dtype=np.float64
-    )
+    return np.asarray(covariances - crossed - crossed.transpose(0, 2, 1) + grams @ total @ grams, dtype=np.float64)
