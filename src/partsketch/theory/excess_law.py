@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from partsketch.common.errors import InputError
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.pooled_scatter import LARGEST_SYSTEM, PooledScatter
 from partsketch.theory.sketch_moments import SketchMoments
@@ -33,6 +34,10 @@ LEVELS = (-0.9674215661017014, 0.0, 0.9674215661017014)
 # Estimated variances may contradict one another where they are nearly nothing; these floors keep ratios finite.
 _FLOOR = 0.02
 _LEAST_VARIANCE = 0.05
+_BEYOND = (
+    "a sketch is so nearly dependent in directions that others decide that the error cannot be reckoned: use "
+    "method='stack', or leave columns out."
+)
 
 
 @dataclass(frozen=True)
@@ -113,9 +118,13 @@ class _Variances:
 def excess_laws(
     moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter, fit: FitInSketches
 ) -> Iterator[ExcessLaw]:
-    """Yield the law at every level of E."""
+    """Yield the law at every level of E; refuse where doubles do not hold it."""
     for level in LEVELS:
-        yield _law(moments, weights, scatter, fit, _variances(moments, scatter, level))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            law = _law(moments, weights, scatter, fit, _variances(moments, scatter, level))
+        if not all(map(math.isfinite, vars(law).values())):
+            raise InputError(_BEYOND)
+        yield law
 
 
 def _variances(moments: SketchMoments, scatter: PooledScatter, level: float) -> _Variances:
@@ -173,6 +182,8 @@ def _law(
 
 def _floored(matrix: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
     """Return a symmetric matrix with no eigenvalue below a floor, and its inverse."""
+    if not np.isfinite(matrix).all():
+        raise InputError(_BEYOND)
     values, turns = np.linalg.eigh((matrix + matrix.T) / 2)
     values = np.maximum(values, max(least, 1e-300))
     return (turns * values) @ turns.T, (turns / values) @ turns.T
