@@ -185,10 +185,14 @@ def test_closing_stops_the_remote_work(ray_engine: Any, tmp_path: Path) -> None:
 def test_a_deadline_brings_what_is_there(ray_engine: Any) -> None:
     slow = MadeUpRows(400 * SEGMENT_ROWS, slow_until=400 * SEGMENT_ROWS)
     tasks = make_tasks(slow, single_partition(slow.row_count))[:40]
-    started = time.monotonic()
-    outcomes = list(ray_engine.run(slow, EXACT, tasks, started + 5))
-    assert 5 <= time.monotonic() - started < 10
-    done = [task for outcome in outcomes for task in outcome.tasks]
+    # On a busy machine nothing may be done within the first deadline.
+    for seconds in (5, 20, 60):
+        started = time.monotonic()
+        outcomes = list(ray_engine.run(slow, EXACT, tasks, started + seconds))
+        assert seconds <= time.monotonic() - started < seconds + 5
+        done = [task for outcome in outcomes for task in outcome.tasks]
+        if done:
+            break
     assert done
     assert len(set(done)) == len(done) < 40
 
