@@ -1,6 +1,6 @@
 """Certificates made from sketches alone: unbiased whatever the partitions are, with intervals that cover.
 
-Certificates of averages draw 600 sets of sketches, exactly in law; those of other sketches and of the whole data draw
+Certificates of averages draw 400 sets of sketches, exactly in law; those of other sketches and of the whole data draw
 1,200 explicit ones. Means are compared within four standard errors.
 """
 
@@ -35,7 +35,7 @@ def linear(name: str, rows: int, seed: int) -> list[Partition]:
 
 
 #: Sets of sketches per design: a coverage of 95% has a standard error of 0.9 points.
-DRAWS = 600
+DRAWS = 400
 
 
 def close_to(level: float) -> float:
