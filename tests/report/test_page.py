@@ -142,7 +142,7 @@ def test_page_loads_nothing(reports: Reports) -> None:
     assert "default-src 'none'" in text
 
 
-@pytest.mark.parametrize("values", [[0.0], [5.0, 5.0], [-1.0, 1e9], [1e-300, 1e300], [3e-7, 4e-7]])
+@pytest.mark.parametrize("values", [[0.0], [5.0, 5.0], [-1.0, 1e9], [1e-300, 1e300], [3e-7, 4e-7], [5e-324]])
 def test_scales_hold_their_values_and_have_ticks(values: list[float]) -> None:
     scales = [linear_scale(values, 0, 100)]
     if min(values) > 0:

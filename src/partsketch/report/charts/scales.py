@@ -11,6 +11,8 @@ ROUNDING = 1e-12
 
 #: Largest value on an axis.
 _FURTHEST = 4e307
+#: Shortest axis, and the least value of a logarithmic one: below, steps have no digits.
+_SHORTEST = 1e-290
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Scale:
         return self.start + share * (self.end - self.start)
 
     def _moved(self, value: float) -> float:
-        return math.log10(value) if self.logarithmic else value
+        return math.log10(max(value, _SHORTEST)) if self.logarithmic else value
 
     def ticks(self, most: int = 6) -> list[float]:
         """Round numbers within the scale, about `most` of them."""
@@ -60,15 +62,15 @@ def _round_step(step: float) -> float:
 
 def linear_scale(values: Sequence[float], start: float, end: float, margin: float = 0.04) -> Scale:
     """Return a scale that holds all values with a margin."""
-    # Axes end where their lengths are still numbers.
+    # Axes end where their lengths are still numbers, and are long enough to be cut into steps.
     low, high = (min(max(value, -_FURTHEST), _FURTHEST) for value in (min(values), max(values)))
-    reach = (high - low) * margin or abs(high) * 0.5 or 1.0
+    reach = max((high - low) * margin or abs(high) * 0.5 or 1.0, _SHORTEST)
     return Scale(low - reach, high + reach, start, end)
 
 
 def logarithmic_scale(values: Sequence[float], start: float, end: float, margin: float = 1.15) -> Scale:
     """Return a logarithmic scale that holds all values, which are positive, with a margin."""
-    low, high = min(values), max(values)
+    low, high = (min(max(value, _SHORTEST), _FURTHEST) for value in (min(values), max(values)))
     return Scale(low / margin, high * margin, start, end, logarithmic=True)
 
 
