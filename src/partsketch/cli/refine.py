@@ -50,7 +50,8 @@ def begin(
     from partsketch.sites.rounds.rounds import Rounds, check_penalty
 
     check_penalty(alpha)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    # An empty folder is taken, but not the one that this is called in.
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir()) or folder.samefile(".")):
         raise InputError(f"Cannot begin in {folder}: it is there already; name a new folder.")
     rounds = Rounds.begin(list(files), list(targets) or None, column_names(features), fit_intercept)
     _save_anew(rounds, folder)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
+from partsketch.common.text import plain
 from partsketch.common.units import bytes_text
 from partsketch.questions.summaries import Summaries
 
@@ -31,13 +31,13 @@ def describe_summaries(name: str, summaries: Summaries) -> dict[str, Any]:
 
 def print_summaries(name: str, summaries: Summaries) -> None:
     """Print partitions, rows and columns."""
-    from rich.console import Console
+    from partsketch.common.terminal import terminal_console
 
-    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False, markup=False)
+    console = terminal_console()
     count, rows = len(summaries), sum(summaries.row_counts)
     size = f", {bytes_text(Path(name).stat().st_size)}" if Path(name).is_file() else ""
-    console.print(f"{name}: {rows:,} rows in {count:,} partition{'' if count == 1 else 's'}{size}")
-    console.print(f"columns: {', '.join(summaries.columns)}")
+    console.print(plain(f"{name}: {rows:,} rows in {count:,} partition{'' if count == 1 else 's'}{size}"))
+    console.print(plain(f"columns: {', '.join(summaries.columns)}"))
     if summaries.about.weighted:
         console.print("rows carry sample weights")
     pairs = list(zip(summaries.names, summaries.row_counts, strict=True))
@@ -45,4 +45,4 @@ def print_summaries(name: str, summaries: Summaries) -> None:
     for place, (partition, behind) in enumerate(shown):
         if count > _MOST_ROWS and place == 10:
             console.print(f"  … {count - 15:,} more")
-        console.print(f"  {partition}: {behind:,} rows")
+        console.print(plain(f"  {partition}: {behind:,} rows"))

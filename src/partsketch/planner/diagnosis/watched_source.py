@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from partsketch.common.linalg.blas import triangular_factor
 from partsketch.sketches.accumulator import Accumulator, Columns, Stream
@@ -31,6 +32,9 @@ FloatArray = NDArray[np.float64]
 
 #: Leverage in its own partition from which a row is named: ten rows may share a direction.
 LEVERAGE = 0.1
+
+#: Columns of which no one depends on those before it even nearly need no rank: this is the quick way.
+_CLEARLY_APART = 1e-6
 
 #: Rows from which the middle of a column is taken.
 _LOOKED_AT = 256
@@ -84,6 +88,9 @@ class Influential:
 
 
 def _leverage(factor: FloatArray, rows: FloatArray) -> FloatArray:
+    lengths, diagonal = np.linalg.norm(factor, axis=0), np.abs(np.diagonal(factor))
+    if len(factor) == factor.shape[1] and (diagonal > _CLEARLY_APART * lengths).all():
+        return np.asarray(np.sum(solve_triangular(factor, rows.T, trans=1, check_finite=False) ** 2, axis=0))
     moments = PartitionMoments(np.column_stack([factor, np.zeros(len(factor))]), max(1, len(factor)))
     return np.asarray(np.sum((rows @ moments.inverse_root) ** 2, axis=1))
 
