@@ -49,3 +49,9 @@ def test_refusals() -> None:
         theory.effective_dimension(np.ones(3), 1.0)
     with pytest.raises(InputError, match=r"penalty .* is too small for a sketch of 4 rows"):
         theory.ridge_penalty_from_sketch(np.random.default_rng(0).standard_normal((4, 30)), 1e-3)
+
+
+def test_the_least_penalty_is_a_part_of_itself() -> None:
+    """Of full rank, r of m rows are taken up: λ' = λ(1 − r/m) in the limit; 1e-12 is the search's own tolerance."""
+    features = np.random.default_rng(0).normal(size=(20, 5))
+    assert theory.ridge_penalty_from_sketch(features, 1e-308) == pytest.approx(0.75e-308, rel=1e-11)

@@ -115,7 +115,9 @@ def raw_covariance(covariance: CoefficientCovariance, regression: Regression, nu
     if regression.coordinates is None:
         return covariance.matrix
     lead = regression.coordinates.transformation(number)
-    return np.asarray(lead @ covariance.matrix @ lead.T)
+    # Columns may be of any size; whoever asks looks whether these are numbers.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(lead @ covariance.matrix @ lead.T)
 
 
 def _restored(coefficients: FloatArray, regression: Regression, number: int) -> FloatArray:

@@ -236,8 +236,11 @@ def _check_covariance(covariance: FloatArray | None, errors: FloatArray | None, 
         return
     if errors is None or covariance.shape != (len(errors), len(errors)):
         raise FieldError(f"'{field}' has another shape than the standard errors, or there are none")
-    squares = errors**2
-    room = _ROUNDING * np.sqrt(np.outer(squares, squares))
+    with np.errstate(over="ignore"):
+        squares = errors**2
+    if not np.isfinite(squares).all():
+        raise FieldError(f"'{field}' goes with standard errors that have no squares")
+    room = _ROUNDING * np.outer(errors, errors)
     if (np.abs(covariance - covariance.T) > 2 * room).any() or (
         np.abs(np.diagonal(covariance) - squares) > 1e-6 * squares
     ).any():

@@ -99,15 +99,16 @@ def ridge_penalty_from_sketch(sketched_features: ArrayLike, penalty: float, free
     if penalty == 0:
         return 0.0
 
-    def excess(candidate: float) -> float:
-        return float(candidate - penalty * (1 - (free_columns + np.sum(values / (values + candidate))) / m))
+    # In parts of λ: no penalty is so small that its own parts are no numbers.
+    def excess(part: float) -> float:
+        return float(part - (1 - (free_columns + np.sum(values / (values + part * penalty))) / m))
 
     # At λ' = 0 a sketch with no more rows than its rank solves the equation trivially; the root meant lies above it.
-    low = penalty * 1e-12
+    low = 1e-12
     if excess(low) >= 0:
         raise InputError(
             f"penalty {penalty:g} is too small for a sketch of {m} rows of this data: use a larger sketch or penalty."
         )
     from scipy.optimize import brentq
 
-    return float(brentq(excess, low, penalty, xtol=penalty * 1e-13, rtol=1e-12))
+    return penalty * float(brentq(excess, low, 1.0, xtol=1e-13, rtol=1e-12))

@@ -179,6 +179,8 @@ def _inference(
     rows = max(known.fit.row_count - columns, 1)
     of_truth = CoefficientCovariance(inverse * (noise + left), 1 / (1 / freedom + 1 / rows), noise)
     matrix = raw_covariance(of_truth, start.regression, number)
+    if not np.isfinite(matrix).all():
+        return replace(base, around_exact=around)
     unit = float(start.coordinates.unit[columns + number])
     return replace(
         base,
@@ -195,6 +197,8 @@ def _around_exact(
     start: Preconditioner, number: int, raw: FloatArray, matrix: FloatArray, freedom: float
 ) -> AroundExact:
     covariance = raw_covariance(CoefficientCovariance(matrix, freedom, float("nan")), start.regression, number)
+    if not np.isfinite(covariance).all():
+        return AroundExact(raw, None, None, None, "", "columns are too unlike in size for doubles")
     errors = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     kept = covariance if len(covariance) <= MOST_COLUMNS_WITH_COVARIANCE else None
     basis = "approximate: what is left after the rounds points to no direction in particular"
