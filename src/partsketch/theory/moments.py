@@ -22,6 +22,10 @@ def triangular(rows: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
 
 
+#: Size of a Gram matrix times that of its inverse up to which entries of both may be multiplied: it loses three digits.
+_WELL_SPANNED = 1e3
+
+
 @dataclass(frozen=True, eq=False)
 class PartitionMoments:
     """Second moments of the rows of one partition, rank-aware.
@@ -160,14 +164,18 @@ def require_full_rank(moments: PartitionMoments, partition: int | None, names: S
 
 
 def trace_products(moments: Sequence[PartitionMoments]) -> FloatArray:
-    """`tr(G_i G_j⁺)` for all pairs, as squared lengths of `root_i @ inverse_root_j`: k × k."""
-    count = len(moments)
+    """`tr(G_i G_j⁺)` for all pairs, k × k: of sums that may cancel as squared lengths of `root_i @ inverse_root_j`."""
+    inverses = np.stack([part.inverse_root @ part.inverse_root.T for part in moments])
+    grams = np.stack([part.root.T @ part.root for part in moments])
+    # Of matrices whose inverse is exact to almost all digits the product of entries is too.
+    traces = grams.reshape(len(moments), -1) @ inverses.reshape(len(moments), -1).T
+    spans = np.linalg.norm(grams, axis=(1, 2)) * np.linalg.norm(inverses, axis=(1, 2))
     rows = np.cumsum([0] + [part.root.shape[0] for part in moments])
     # Side by side, so that sums over the few columns run along the many rows.
     stacked = np.hstack([part.root.T for part in moments])
-    traces = np.empty((count, count))
-    for j, part in enumerate(moments):
-        squares = np.sum((part.inverse_root.T @ stacked) ** 2, axis=0)
+    full = np.array([part.rank == part.columns for part in moments])
+    for j in np.flatnonzero(~((spans < _WELL_SPANNED) & full)).tolist():
+        squares = np.sum((moments[j].inverse_root.T @ stacked) ** 2, axis=0)
         traces[:, j] = np.add.reduceat(squares, rows[:-1])
-        traces[j, j] = part.rank
+    np.fill_diagonal(traces, [part.rank for part in moments])
     return traces
