@@ -6,6 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from partsketch.cli import COMMANDS as ALL_COMMANDS
 from partsketch.cli import run
+from partsketch.cli.last_resort import quiet_threads
 from tests.attack.material import COMMANDS, command, lay_out
 
 #: Where each command is in the middle of its work.
@@ -130,3 +132,16 @@ def test_streams_that_take_nothing() -> None:
     os.close(reader)
     assert _streams(lambda: os.dup2(writer, 1) and None, *sizes) == (1, "")
     os.close(writer)
+
+
+def test_a_worker_that_ends_before_its_work_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    def fails() -> None:
+        raise RuntimeError("a fault")
+
+    before = threading.excepthook
+    with quiet_threads(debug=False):
+        worker = threading.Thread(target=fails)
+        worker.start()
+        worker.join()
+    assert capfd.readouterr().err == ""
+    assert threading.excepthook is before

@@ -90,7 +90,7 @@ def run(arguments: Sequence[str] | None) -> int:
     debug = "--debug" in given
     name = " ".join(["partsketch", *(argument for argument in given if argument in COMMANDS)][:2])
     try:
-        with last_resort.only_our_warnings(debug):
+        with last_resort.only_our_warnings(debug), last_resort.quiet_threads(debug):
             return _answer(given, name, debug)
     except BrokenPipeError:
         # The reader of a pipe has gone (as `head` does): nothing to say, and nobody to say it to.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -107,6 +108,18 @@ def only_our_warnings(debug: bool) -> Iterator[None]:
         if not sys.warnoptions:
             warnings.showwarning = show
         yield
+
+
+@contextmanager
+def quiet_threads(debug: bool) -> Iterator[None]:
+    """Say nothing of a worker that ends before its work begins: the others do it, or whoever waits says so."""
+    before = threading.excepthook
+    if not debug:
+        threading.excepthook = lambda ended: None
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 def prepare_streams() -> bool:
