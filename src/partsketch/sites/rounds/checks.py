@@ -111,7 +111,10 @@ def _check_sizes(question: Question, found: dict[SiteName, Answer], standard: Se
     for place, answer in found.items():
         if answer.losses is None:
             continue
-        if (answer.gradient**2 > np.outer(squares[place], answer.losses) * (1 + 1e-6)).any():
+        # A loss beyond what doubles hold, times squares, allows for any gradient.
+        with np.errstate(over="ignore"):
+            most = np.outer(squares[place], answer.losses) * (1 + 1e-6)
+        if (answer.gradient**2 > most).any():
             raise InputError(
                 f"The answer of {spoken(place)} has a gradient that its rows cannot have, by its sketch and its loss: "
                 "have it made again from the rows that were sketched."
