@@ -61,5 +61,7 @@ def plot_growth(results: Path, figure: Path) -> None:
         panel.grid(alpha=0.3)
         panel.legend(fontsize=7)
     figure.parent.mkdir(parents=True, exist_ok=True)
-    panels.savefig(figure, metadata={"Date": None})
+    # The same numbers give the same file: names inside it are drawn at random otherwise.
+    with mpl.rc_context({"svg.hashsalt": "partsketch"}):
+        panels.savefig(figure, metadata={"Date": None, "Creator": None})
     plt.close(panels)

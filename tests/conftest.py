@@ -47,6 +47,7 @@ ALONE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0
 SLOW = (
     "engines/test_bundles.py",
     "engines/test_checkpoint.py",
+    "engines/test_checkpoint_refusals.py",
     "engines/test_dask.py",
     "engines/test_dask_network.py",
     "engines/test_deadline.py",

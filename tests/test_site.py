@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from benchmarks.series import plot_growth
 
 from partsketch.cli import COMMANDS
 
@@ -84,3 +85,10 @@ def test_every_page_is_in_the_navigation(site: Path) -> None:
     for page in DOCS.glob("*.md"):
         if page.stem != "index":
             assert f"{page.stem}.html" in front.links
+
+
+def test_a_plot_of_the_benchmarks_is_the_same_file_every_time(tmp_path: Path) -> None:
+    """Names inside an SVG file are drawn at random unless they are told not to be."""
+    for name in ("first.svg", "second.svg"):
+        plot_growth(ROOT / "benchmarks" / "results", tmp_path / name)
+    assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
