@@ -274,7 +274,9 @@ default="gaussian"
         check_is_fitted(self)
         return self.model_.conf_int(level, kind, of)
 
-    def summary(self, level: float = 0.95, kind: str = "model", of: str = "truth") -> FitSummary:
+    def summary(
+        self, level: float = 0.95, kind: str = "model", of: str = "truth", *, stars: bool = False
+    ) -> FitSummary:
         """Return the fit as a table: coefficients, standard errors, t and p values, intervals, certificate.
 
         Parameters
@@ -285,14 +287,16 @@ default="gaussian"
             As in `conf_int`.
         of : {"truth", "exact"}, default="truth"
             As in `conf_int`.
+        stars : bool, default=False
+            Whether coefficients are marked by their p-values.
 
         Returns
         -------
         FitSummary
-            Prints as text; `to_dict` and `to_frame` give the numbers.
+            Prints as text; `to_latex`, `to_html`, `to_csv`, `to_frame` and `to_dict` give other forms.
         """
         check_is_fitted(self)
-        return self.model_.summary(level, kind, of)
+        return self.model_.summary(level, kind, of, stars=stars)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

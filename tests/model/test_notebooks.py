@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Callable
 from operator import methodcaller
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 
 import partsketch as ps
 from partsketch.common.terminal import text_console
+from partsketch.common.units import estimate_text
 
 #: What a notebook calls.
 in_notebook = methodcaller("_repr_html_")
@@ -29,7 +32,7 @@ def test_a_bare_model_is_a_table() -> None:
     page = in_notebook(model)
     assert page.count("<table>") == 1
     assert page.count("<tr>") == 4
-    assert f"<td>{model.coefficients[0, 0]:.5g}</td>" in page
+    assert f">{model.summary().rows[1].cells()[0]}</td>" in page
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
     assert "HC1" in page
@@ -65,3 +68,45 @@ def test_text_goes_to_its_file_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch
     text = io.StringIO()
     text_console(text, 80).print("once")
     assert text.getvalue() == "once\n"
+
+
+def test_every_form_of_a_summary_has_the_same_numbers(tmp_path: Path) -> None:
+    model = ps.fit(rows(["y", "x", "50%_&"]), ["y", "x"])
+    summary = model.summary(stars=True)
+    text = summary.to_csv()
+    assert text is not None
+    read = list(csv.DictReader(io.StringIO(text)))
+    frame = summary.to_frame()
+    for line in read:
+        for name in ("coefficient", "standard_error", "t_value", "p_value", "lower", "upper"):
+            assert float(line[name]) == frame.loc[(line["target"], line["name"]), name]
+    summary.to_csv(tmp_path / "fit.csv")
+    assert (tmp_path / "fit.csv").read_text() == text
+    latex = summary.to_latex()
+    assert latex.count(r"\begin{tabular}") == 2
+    assert latex.count(r"50\%\_\&") == 2
+    for row in summary.rows:
+        assert row.cells()[0] in latex
+        assert row.cells()[1] in summary.to_html()
+    assert "* p < 0.05" in str(summary)
+    assert "* p < 0.05" not in str(model.summary())
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "shown"),
+    [
+        (0.98755, 0.0070668, "0.98755"),
+        (0.0070668, 0.0070668, "0.00707"),
+        (-1e-5, 0.1, "0.000"),
+        (0.9996, 0.9996, "1.00"),
+        (123456.7, 25.3, "123456.7"),
+        (123456.7, 2500.3, "123457"),
+        (2.0109e-5, 7.0827e-8, "2.01090e-05"),
+        (1.2e9, 3.3e7, "1.2000e+09"),
+        (0.0, 1e-9, "0"),
+        (2 / 3, None, "0.66667"),
+        (5e-324, 5e-324, "4.94e-324"),
+    ],
+)
+def test_digits_that_the_error_leaves(value: float, error: float | None, shown: str) -> None:
+    assert estimate_text(value, error) == shown

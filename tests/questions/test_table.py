@@ -7,6 +7,7 @@ import io
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import partsketch as ps
@@ -25,10 +26,13 @@ def test_the_terminal_shows_coefficients_errors_and_facts() -> None:
     lines = text.splitlines()
     assert lines[1].split() == ["(1)", "y", "(2)", "y", "(3)", "z"]
     row = next(line for line in lines if line.startswith("a "))
-    assert row.split()[1:] == [f"{model.coefficients[0, 0]:.4g}" for model in MODELS]
+    errors = [MODELS[0].standard_errors[1], MODELS[1].standard_errors[0]]
+    # Three digits of the errors, and coefficients to the same place; five digits where there is no error.
+    places = [2 - int(np.floor(np.log10(error))) for error in errors]
+    shown = [f"{model.coefficients[0, 0]:.{n}f}" for model, n in zip(MODELS, places, strict=False)]
+    assert row.split()[1:] == [*shown, f"{MODELS[2].coefficients[0, 0]:.5g}"]
     below = lines[lines.index(row) + 1]
-    errors = [f"({MODELS[0].standard_errors[1]:.4g})", f"({MODELS[1].standard_errors[0]:.4g})"]
-    assert below.split() == errors
+    assert below.split() == [f"({error:.{place}f})" for error, place in zip(errors, places, strict=True)]
     assert next(line for line in lines if line.startswith("errors")).split() == ["errors", "iid", "CRV1", "none"]
     assert "by partition" in text
     assert next(line for line in lines if line.startswith("penalty")).split() == ["penalty", "2"]
@@ -50,11 +54,23 @@ def test_files_have_all_digits(tmp_path: Path) -> None:
     assert frame.loc[("a", "coefficient"), "two"] == MODELS[1].coefficients[0, 0]
 
 
+def test_stars_say_what_they_mean() -> None:
+    shown = ps.table(MODELS, stars=True)
+    p_values = np.array([model.p_values[-1] for model in MODELS[:2]])
+    cells = next(line for line in shown.lines() if line[0] == "b")
+    marks = "*" * int((p_values[1] < np.array([0.05, 0.01, 0.001])).sum())
+    assert cells[2].lstrip("-0123456789.e+") == marks
+    assert "*" not in cells[3]
+    for form in (str(shown), shown.to_latex().replace(r"\textless{}", "<"), shown.to_html().replace("&lt;", "<")):
+        assert "* p < 0.05, ** p < 0.01, *** p < 0.001" in form
+    assert "*" not in str(ps.table(MODELS))
+
+
 def test_latex_and_html() -> None:
     rows = clustered_rows().rename(columns={"a": "50%_<a>&"})
     model = ps.summarise(rows, ["50%_<a>&", "y"]).fit("y")
     shown = ps.table([model])
-    assert r"50\%\_<a>\&" in shown.to_latex()
+    assert r"50\%\_\textless{}a\textgreater{}\&" in shown.to_latex()
     assert shown.to_latex().count(r"\\") == len(shown.lines()) + 1
     page = ElementTree.fromstring(shown.to_html())
     assert [cell.text for cell in page.iter("th")][2] == "50%_<a>&"

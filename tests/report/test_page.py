@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import partsketch as ps
 from partsketch import InputError
 from partsketch.cli import run
 from partsketch.report.charts.scales import linear_scale, logarithmic_scale, percent, short
+from partsketch.report.page.coefficients import coefficient_table
 from partsketch.report.page.entry import entries_of, open_rows
 from partsketch.report.page.facts import repeat_command
 from partsketch.report.page.residual_sample import SAMPLE_ROWS, sample_residuals
@@ -97,9 +99,33 @@ def test_what_is_missing_says_why(reports: Reports) -> None:
     assert "There are no residuals: the rows were not given" in page
     ridge = ps.fit(table(500), target="y", method="partition", alpha=1.0, random_state=0)
     page = render(entries_of([ridge]))
-    assert "There are no curves: the theory covers least squares without a ridge penalty only" in page
+    assert "There are no curves of other sketches: the theory covers least squares without a ridge penalty only" in page
     assert "There is no heat map" in page
     assert "There are no intervals" in page
+
+
+def test_an_exact_fit_has_no_empty_places() -> None:
+    page = render(entries_of([ps.fit(table(500), target="y")]))
+    assert page.index('id="coefficients"') < page.index('id="verdict"')
+    for empty in ('id="divergence"', 'id="residuals"', "exact fit from", "measured<br>time", "heat map", ">–<"):
+        assert empty not in page
+    assert "There are no residuals: the rows were not given" in page
+    sketched = ps.fit(table(500), target="y", method="stack", n_partitions=2, random_state=0)
+    for present in ('id="divergence"', "exact fit from"):
+        assert present in render(entries_of([sketched]))
+
+
+def test_one_outlier_does_not_squash_the_forest_plot() -> None:
+    rows = table(500).append_column("far", pa.array(np.random.default_rng(1).normal(size=500) / 1e6))
+    rows = rows.set_column(
+        rows.column_names.index("y"), "y", pa.array(rows["y"].to_numpy() + 1e9 * rows["far"].to_numpy())
+    )
+    shown = coefficient_table(entries_of([ps.fit(rows, target="y")]), 0.95)
+    plots = {row.name: row.plot for row in shown.rows}
+    assert [name for name, plot in plots.items() if 'class="tip"' in plot.partition('class="errors"')[0]] == ["far"]
+    # Zero and 2.0 are wide apart again: with the outlier on the scale they would share a pixel.
+    places = [float(re.findall(r'cx="([0-9.]+)"', plots[name])[0]) for name in ("x1", "x4")]
+    assert places[1] - places[0] > 50
 
 
 def test_several_targets_have_their_own_figures() -> None:

@@ -128,6 +128,11 @@ def test_fits_a_telephone(browser: Any, reports: Reports, address: str) -> None:
         assert page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)") >= 14
         for chart in page.query_selector_all("svg.chart"):
             assert chart.bounding_box()["width"] > 300
+        # Estimates are seen without scrolling sideways.
+        assert (
+            page.evaluate("(box => box.scrollWidth - box.clientWidth)(document.querySelector('#coefficients .scroll'))")
+            <= 0
+        )
         # Words in charts keep at least ten pixels.
         assert page.evaluate("document.querySelector('#choice text').getBoundingClientRect().height") >= 10
 
@@ -161,6 +166,11 @@ def test_two_thousand_coefficients_stay_usable(browser: Any, tmp_path: Path, wid
         )
         # A quarter of a second feels immediate; sorting takes about a tenth of that on an idle desktop machine.
         assert took < 1000
+        page.emulate_media(media="print")
+        shown = "[...document.querySelectorAll('#table tbody tr')].filter(row => row.offsetHeight > 0).length"
+        assert page.evaluate(shown) == 2001  # paper has no button
+        page.emulate_media(media="screen")
+        assert page.evaluate(shown) == 50
         page.get_by_role("button", name="Show all").click()
         assert page.locator("#table tbody tr:not([hidden])").count() == 2001
         page.get_by_label("Filter by name").fill("x1999")

@@ -180,11 +180,24 @@ class Model:
         """
         return intervals.tested(self, restrictions, of, target)
 
-    def summary(self, level: float = 0.95, kind: str = "model", of: str = TRUTH) -> FitSummary:
-        """Return the fit as a table: coefficients, standard errors, t and p values, intervals, and the certificate."""
+    def summary(self, level: float = 0.95, kind: str = "model", of: str = TRUTH, *, stars: bool = False) -> FitSummary:
+        """Return the fit as a table: coefficients, standard errors, t and p values, intervals, and the certificate.
+
+        Parameters
+        ----------
+        level, kind, of
+            As in `conf_int`.
+        stars
+            Whether coefficients are marked by their p-values: * below 0.05, ** below 0.01, *** below 0.001.
+
+        Returns
+        -------
+        FitSummary
+            Print it, or take `to_latex`, `to_html`, `to_csv`, `to_frame` or `to_dict`.
+        """
         from partsketch.model.summary_table import summarise_model
 
-        return summarise_model(self, level, kind, of)
+        return summarise_model(self, level, kind, of, stars)
 
     def __repr__(self) -> str:
         return self.summary().shortened()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import html
+import csv
 import io
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from partsketch.common.errors import InputError
+from partsketch.common.files import write_atomically
+from partsketch.common.markup import html_table, html_text, latex_table
 from partsketch.common.text import plain
-from partsketch.common.units import p_value_text
+from partsketch.common.units import STARS, estimate_text, p_value_text, stars
 from partsketch.model.inference import THIS_FIT
 from partsketch.model.intervals import EXACT, SUBJECTS
 from partsketch.model.methods import METHODS
@@ -39,17 +42,19 @@ class CoefficientRow:
     lower: float | None
     upper: float | None
 
-    def cells(self) -> tuple[str, ...]:
-        """Return the values as they are shown, in the order of the columns."""
+    def cells(self, with_stars: bool = False) -> tuple[str, ...]:
+        """Return the values as they are shown, in the order of the columns, to the digits that the error leaves."""
         p_value = "" if self.p_value is None else p_value_text(self.p_value)
-        t_value = "" if self.t_value is None else f"{self.t_value:.3f}"
-        numbers = [_number(value) for value in (self.coefficient, self.standard_error, self.lower, self.upper)]
+        t_value = "" if self.t_value is None else f"{self.t_value:.2f}"
+        estimates = (self.coefficient, self.standard_error, self.lower, self.upper)
+        numbers = ["" if value is None else estimate_text(value, self.standard_error) for value in estimates]
+        numbers[0] += stars(self.p_value) if with_stars else ""
         return (*numbers[:2], t_value, p_value, *numbers[2:])
 
 
 @dataclass(frozen=True, repr=False)
 class FitSummary:
-    """A fit as a table: print it, or take `to_dict` or `to_frame` for code.
+    """A fit as a table: print it, or take `to_latex`, `to_html`, `to_csv`, `to_frame` or `to_dict`.
 
     Attributes
     ----------
@@ -63,6 +68,8 @@ class FitSummary:
         Confidence level of the intervals.
     of
         What the intervals are for: "truth", the true coefficients, or "exact", those of exact least squares.
+    stars
+        Whether coefficients are marked by their p-values.
     """
 
     facts: dict[str, tuple[tuple[str, str], ...]]
@@ -70,6 +77,7 @@ class FitSummary:
     notes: tuple[str, ...]
     level: float
     of: str
+    stars: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -92,6 +100,38 @@ class FitSummary:
             return frame.drop(columns="target").set_index("name")
         return frame.set_index(["target", "name"])
 
+    def to_latex(self) -> str:
+        """Return a tabular environment for every target, with the rules of the package booktabs."""
+        notes = [[STARS, *[""] * (len(self._heads()) - 1)]] if self.stars else []
+        return "\n\n".join(latex_table(self._heads(), self._lines(target), notes) for target in self.facts)
+
+    def to_html(self) -> str:
+        """Return the table elements, with the facts above and the notes below them."""
+        return self._repr_html_()
+
+    def to_csv(self, path: str | Path | None = None) -> str | None:
+        """Return the coefficients as comma-separated values with all digits, or write them to a file."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(vars(self.rows[0]))
+        for row in self.rows:
+            values = vars(row).values()
+            writer.writerow([repr(value) if isinstance(value, float) else value for value in values])
+        if path is None:
+            return text.getvalue()
+        write_atomically(Path(path), text.getvalue().encode())
+        return None
+
+    def _heads(self) -> tuple[str, ...]:
+        tail = (1 - self.level) / 2
+        return ("", "coef", "std err", "t", "P>|t|", f"[{tail:.4g}", f"{1 - tail:.4g}]")
+
+    def _lines(self, target: str) -> list[tuple[str, ...]]:
+        return [(row.name, *row.cells(self.stars)) for row in self.rows if row.target == target]
+
+    def _remarks(self) -> tuple[str, ...]:
+        return (*self.notes, STARS) if self.stars else self.notes
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.table import Table
 
@@ -104,7 +144,7 @@ class FitSummary:
             yield head
             yield f"Standard errors, tests and {100 * self.level:.4g}% intervals are for {SUBJECTS[self.of]}."
             yield self._coefficients(target)
-        for note in self.notes:
+        for note in self._remarks():
             yield f"· {plain(note)}"
 
     def _coefficients(self, target: str) -> Any:
@@ -112,13 +152,10 @@ class FitSummary:
         from rich.table import Table
 
         table = Table(box=box.SIMPLE_HEAD)
-        table.add_column("")
-        tail = (1 - self.level) / 2
-        for heading in ("coef", "std err", "t", "P>|t|", f"[{tail:.4g}", f"{1 - tail:.4g}]"):
-            table.add_column(heading, justify="right")
-        for row in self.rows:
-            if row.target == target:
-                table.add_row(plain(row.name), *row.cells())
+        for place, heading in enumerate(self._heads()):
+            table.add_column(heading, justify="right" if place else "left")
+        for line in self._lines(target):
+            table.add_row(*map(plain, line))
         return table
 
     def __str__(self) -> str:
@@ -143,37 +180,17 @@ class FitSummary:
         parts = []
         for target, facts in self.facts.items():
             told = " · ".join(f"{name}: {value}" for name, value in facts)
-            parts.append(f"<p><b>Least squares: {_html(target)}</b><br>{_html(told)}</p>{self._html_table(target)}")
+            lines = self._lines(target)
+            if len(lines) >= _MOST_LINES:
+                lines[_MOST_LINES - 1 :] = [(f"… {len(lines) - _MOST_LINES + 1} more: print(model.summary())",)]
+            table = html_table(self._heads(), lines)
+            parts.append(f"<p><b>Least squares: {html_text(target)}</b><br>{html_text(told)}</p>{table}")
         subject = f"Standard errors, tests and {100 * self.level:.4g}% intervals are for {SUBJECTS[self.of]}."
-        parts.append("<ul>" + "".join(f"<li>{_html(note)}</li>" for note in (subject, *self.notes)) + "</ul>")
+        parts.append("<ul>" + "".join(f"<li>{html_text(note)}</li>" for note in (subject, *self._remarks())) + "</ul>")
         return "\n".join(parts)
 
-    def _html_table(self, target: str) -> str:
-        tail = (1 - self.level) / 2
-        heads = ("", "coef", "std err", "t", "P>|t|", f"[{tail:.4g}", f"{1 - tail:.4g}]")
-        lines = [
-            "<tr><th>" + "</th><th>".join(map(_html, heads)) + "</th></tr>",
-            *(
-                f"<tr><th>{_html(row.name)}</th>" + "".join(f"<td>{_html(cell)}</td>" for cell in row.cells()) + "</tr>"
-                for row in self.rows
-                if row.target == target
-            ),
-        ]
-        if len(lines) > _MOST_LINES:
-            lines[_MOST_LINES:] = [f"<tr><td>… {len(lines) - _MOST_LINES} more: print(model.summary())</td></tr>"]
-        return "<table>\n" + "\n".join(lines) + "\n</table>"
 
-
-def _html(text: str) -> str:
-    """Make text fit for a page: control characters written out, signs of HTML escaped."""
-    return html.escape(plain(text))
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.5g}"
-
-
-def summarise_model(model: Model, level: float, kind: str, of: str) -> FitSummary:
+def summarise_model(model: Model, level: float, kind: str, of: str, stars: bool = False) -> FitSummary:
     """Make the summary of a model with intervals of this level and kind ("model" or "spread"), for `of`."""
     rows: list[CoefficientRow] = []
     for number, target in enumerate(model.target_names):
@@ -182,7 +199,7 @@ def summarise_model(model: Model, level: float, kind: str, of: str) -> FitSummar
             values = [None if column is None else float(column[position]) for column in table]
             rows.append(CoefficientRow(target, name, float(model.column_coefficients[position, number]), *values))
     facts = {target: _facts(model, number, of) for number, target in enumerate(model.target_names)}
-    return FitSummary(facts, tuple(rows), _notes(model, kind, of), level, of)
+    return FitSummary(facts, tuple(rows), _notes(model, kind, of), level, of, stars)
 
 
 def _facts(model: Model, number: int, of: str) -> tuple[tuple[str, str], ...]:
@@ -203,7 +220,7 @@ def _facts(model: Model, number: int, of: str) -> tuple[tuple[str, str], ...]:
         facts.append(("Df", f"{freedom:,.0f}"))
     if inference.noise_variance is not None:
         which = provenance(inference.noise_variance_of, inference.is_estimated)
-        facts.append(("Residual std err", f"{np.sqrt(inference.noise_variance):.5g}{which}"))
+        facts.append(("Residual std err", f"{np.sqrt(inference.noise_variance):.4g}{which}"))
     if inference.r_squared is not None:
         which = provenance(inference.r_squared_of, inference.is_estimated)
         facts.append(("R-squared", f"{inference.r_squared:.4f}{which}"))

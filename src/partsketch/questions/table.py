@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +13,26 @@ import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.common.files import write_atomically
+from partsketch.common.markup import html_table, latex_table
+from partsketch.common.text import plain
+from partsketch.common.units import STARS, estimate_text, stars
 from partsketch.model.model import Model
 from partsketch.summaries.tasks import INTERCEPT
 
-_LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-}  # fmt: skip
+#: What files say of every coefficient.
+_STATISTICS = ("coefficient", "standard_error", "p_value")
 
 
 @dataclass(frozen=True)
+class Cell:
+    """A coefficient of one model; None where nothing can be said."""
+
+    coefficient: float
+    standard_error: float | None
+    p_value: float | None
+
+
+@dataclass(frozen=True, repr=False)
 class Table:
     """Coefficients of several models, one column each, with standard errors in brackets below.
 
@@ -32,34 +41,48 @@ class Table:
     headings
         One per model.
     coefficients
-        Name of each coefficient, and for every model its value and standard error; None where there is none.
+        Name of each coefficient, and what every model says of it; None where it has none.
     facts
         Name of each fact below the coefficients, and what every model says.
     digits
-        How many significant digits are shown.
+        How many significant digits of standard errors are shown; coefficients are rounded to the same place.
+    stars
+        Whether coefficients are marked by their p-values.
     """
 
     headings: tuple[str, ...]
-    coefficients: tuple[tuple[str, tuple[tuple[float, float | None] | None, ...]], ...]
+    coefficients: tuple[tuple[str, tuple[Cell | None, ...]], ...]
     facts: tuple[tuple[str, tuple[str, ...]], ...]
-    digits: int = 4
+    digits: int = 3
+    stars: bool = False
 
     def lines(self) -> list[list[str]]:
         """Return the cells of all lines below the headings: two for each coefficient, then the facts."""
         cells = []
         for name, values in self.coefficients:
-            cells.append([name, *("" if value is None else self._shown(value[0]) for value in values)])
-            errors = [None if value is None else value[1] for value in values]
-            if any(error is not None for error in errors):
-                cells.append(["", *("" if error is None else f"({self._shown(error)})" for error in errors)])
-        return cells + [[name, *values] for name, values in self.facts]
+            cells.append([name, *("" if value is None else self._estimate(value) for value in values)])
+            errors = ["" if value is None else self._error(value) for value in values]
+            if any(errors):
+                cells.append(["", *errors])
+        return cells + self._foot()
 
-    def _shown(self, value: float) -> str:
-        return f"{value:.{self.digits}g}"
+    def _estimate(self, cell: Cell) -> str:
+        shown = estimate_text(cell.coefficient, cell.standard_error, self.digits)
+        return shown + stars(cell.p_value) if self.stars else shown
+
+    def _error(self, cell: Cell) -> str:
+        error = cell.standard_error
+        return "" if error is None else f"({estimate_text(error, error, self.digits)})"
+
+    def _foot(self) -> list[list[str]]:
+        facts = [[name, *values] for name, values in self.facts]
+        return [*facts, [STARS, *[""] * len(self.headings)]] if self.stars else facts
 
     def __str__(self) -> str:
-        rows = [["", *self.headings], *self.lines()]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+        rows = [[plain(cell) for cell in row] for row in [["", *self.headings], *self.lines()]]
+        # What stars mean is longer than any name: it stands by itself below the others.
+        columns = list(zip(*(rows[:-1] if self.stars else rows), strict=True))
+        widths = [max(map(len, column)) for column in columns]
         text = [
             "  ".join(
                 [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
@@ -67,7 +90,7 @@ class Table:
             for row in rows
         ]
         rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
-        middle = len(text) - len(self.facts)
+        middle = len(text) - len(self._foot())
         return "\n".join([rule, text[0], rule, *text[1:middle], rule, *text[middle:], rule])
 
     def __repr__(self) -> str:
@@ -78,22 +101,12 @@ class Table:
 
     def to_latex(self) -> str:
         """Return a tabular environment with the rules of the package booktabs."""
-        rows = [" & ".join(map(_latex, row)) + r" \\" for row in ([["", *self.headings], *self.lines()])]
-        middle = len(rows) - len(self.facts)
-        body = [r"\toprule", rows[0], r"\midrule", *rows[1:middle], r"\midrule", *rows[middle:], r"\bottomrule"]
-        return "\n".join([rf"\begin{{tabular}}{{l{'r' * len(self.headings)}}}", *body, r"\end{tabular}"])
+        lines, foot = self.lines(), self._foot()
+        return latex_table(["", *self.headings], lines[: len(lines) - len(foot)], foot)
 
     def to_html(self) -> str:
         """Return a table element."""
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in ("", *self.headings))
-        body = "\n".join(
-            "<tr>"
-            + f"<th>{html.escape(row[0])}</th>"
-            + "".join(f"<td>{html.escape(c)}</td>" for c in row[1:])
-            + "</tr>"
-            for row in self.lines()
-        )
-        return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+        return html_table(["", *self.headings], self.lines())
 
     def to_csv(self, path: str | Path | None = None) -> str | None:
         """Return comma-separated values with all digits, errors in lines of their own, or write them to a file."""
@@ -101,8 +114,8 @@ class Table:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["name", "statistic", *self.headings])
         for name, values in self.coefficients:
-            for place, statistic in enumerate(("coefficient", "standard_error")):
-                cells = [None if value is None else value[place] for value in values]
+            for statistic in _STATISTICS:
+                cells = [None if value is None else getattr(value, statistic) for value in values]
                 writer.writerow([name, statistic, *("" if cell is None else repr(float(cell)) for cell in cells)])
         writer.writerows([name, "fact", *values] for name, values in self.facts)
         if path is None:
@@ -118,20 +131,18 @@ class Table:
             raise InputError("to_frame needs pandas: install it, or use to_csv.") from error
         index, rows = [], []
         for name, values in self.coefficients:
-            for place, statistic in enumerate(("coefficient", "standard_error")):
+            for statistic in _STATISTICS:
                 index.append((name, statistic))
-                cells = [None if value is None else value[place] for value in values]
+                cells = [None if value is None else getattr(value, statistic) for value in values]
                 rows.append([np.nan if cell is None else cell for cell in cells])
         return pd.DataFrame(
             rows, index=pd.MultiIndex.from_tuples(index, names=["name", "statistic"]), columns=self.headings
         )
 
 
-def _latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
-
-
-def table(models: Sequence[Model], headings: Sequence[str] | None = None, *, digits: int = 4) -> Table:
+def table(
+    models: Sequence[Model], headings: Sequence[str] | None = None, *, digits: int = 3, stars: bool = False
+) -> Table:
     """Put models side by side.
 
     Parameters
@@ -141,7 +152,9 @@ def table(models: Sequence[Model], headings: Sequence[str] | None = None, *, dig
     headings
         One per column; by default a number and the target.
     digits
-        Significant digits that are shown; files have all.
+        Significant digits of standard errors; coefficients are rounded to the same place. Files have all digits.
+    stars
+        Whether coefficients are marked by their p-values: * below 0.05, ** below 0.01, *** below 0.001.
 
     Returns
     -------
@@ -169,21 +182,22 @@ def table(models: Sequence[Model], headings: Sequence[str] | None = None, *, dig
     shown = [f"({place}) {model.target_names[number]}" for place, (model, number) in enumerate(columns, 1)]
     if headings is not None and len(headings) != len(columns):
         raise InputError(f"headings has {len(headings)} entries: give one for each of the {len(columns)} columns.")
+    cells = [_cells(*column) for column in columns]
     return Table(
         headings=tuple(shown if headings is None else map(str, headings)),
-        coefficients=tuple((name, tuple(_cell(*column, name) for column in columns)) for name in names),
+        coefficients=tuple((name, tuple(column.get(name) for column in cells)) for name in names),
         facts=_facts(columns),
         digits=digits,
+        stars=stars,
     )
 
 
-def _cell(model: Model, number: int, name: str) -> tuple[float, float | None] | None:
-    if name not in model.column_names:
-        return None
-    place = model.column_names.index(name)
-    errors = model.inferences[number].standard_errors
-    value = float(model.column_coefficients[place, number])
-    return value, None if errors is None else float(errors[place])
+def _cells(model: Model, number: int) -> dict[str, Cell]:
+    errors, _, p_values, *_ = model.inference_table(number)
+    values = model.column_coefficients[:, number].tolist()
+    nothing = [None] * len(values)
+    told = (values, nothing if errors is None else errors.tolist(), nothing if p_values is None else p_values.tolist())
+    return dict(zip(model.column_names, map(Cell, *told), strict=True))
 
 
 def _facts(columns: Sequence[tuple[Model, int]]) -> tuple[tuple[str, tuple[str, ...]], ...]:

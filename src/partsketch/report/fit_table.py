@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from partsketch.common.text import plain
+from partsketch.common.units import estimate_text
 from partsketch.fitting.comparison import measured_excess_loss, minimal_loss
 from partsketch.fitting.fit import Fit
+from partsketch.model.intervals import SUBJECTS, TRUTH
 from partsketch.model.methods import METHODS
 
 #: More coefficients than this are cut in the middle; the model file has them all.
@@ -64,24 +66,22 @@ def _coefficient_table(fit: Fit, exact: tuple[Fit, float] | None, target: int) -
     model = fit.model
     table = Table(title=f"target: {plain(model.target_names[target])}", box=box.SIMPLE_HEAD, title_justify="left")
     table.add_column("coefficient")
-    table.add_column(model.method, justify="right")
-    if exact is not None:
-        table.add_column("exact", justify="right")
-        table.add_column("difference", justify="right")
-    rows = [(name, model.coefficients[i, target], i) for i, name in enumerate(model.feature_names)]
-    if model.record.options["fit_intercept"]:
-        rows.insert(0, ("(intercept)", model.intercept[target], -1))
-    for position, (name, value, index) in enumerate(rows):
-        if _MOST_ROWS // 2 <= position < len(rows) - _MOST_ROWS // 2:
+    # Alone a fit shows its errors and intervals; beside exact least squares, how far it is from it.
+    heads = ("std err", "t", "P>|t|", "[0.025", "0.975]") if exact is None else ("exact", "difference")
+    for heading in (model.method, *heads):
+        table.add_column(heading, justify="right")
+    every = [row for row in model.summary().rows if row.target == model.target_names[target]]
+    for position, row in enumerate(every):
+        if _MOST_ROWS // 2 <= position < len(every) - _MOST_ROWS // 2:
             if position == _MOST_ROWS // 2:
-                table.add_row(f"… {len(rows) - _MOST_ROWS} more")
+                table.add_row(f"… {len(every) - _MOST_ROWS} more")
             continue
-        cells = [plain(name), f"{value:.6g}"]
-        if exact is not None:
-            other = exact[0].model
-            reference = other.intercept[target] if index < 0 else other.coefficients[index, target]
-            cells += [f"{reference:.6g}", f"{value - reference:+.2g}"]
-        table.add_row(*cells)
+        if exact is None:
+            table.add_row(plain(row.name), *row.cells())
+        else:
+            reference = float(exact[0].model.column_coefficients[position, target])
+            numbers = [estimate_text(value, row.standard_error) for value in (row.coefficient, reference)]
+            table.add_row(plain(row.name), *numbers, f"{row.coefficient - reference:+.2g}")
     return table
 
 
@@ -104,6 +104,9 @@ def _facts(fit: Fit, seconds: float, exact: tuple[Fit, float] | None) -> list[st
         for name, certificate in zip(fit.model.target_names, fit.model.certificates, strict=True)
     ]
     if exact is None:
+        errors = list(dict.fromkeys(i.vcov for i in fit.model.inferences if i.standard_errors is not None))
+        if errors:
+            lines.append(f"Standard errors ({', '.join(errors)}), tests and intervals are for {SUBJECTS[TRUTH]}.")
         return [*lines, f"time {seconds:.3g} s"]
     excess, loss = measured_excess_loss(fit, exact[0]), minimal_loss(exact[0])
     for name, more, least in zip(fit.model.target_names, excess, loss, strict=True):

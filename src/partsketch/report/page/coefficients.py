@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from partsketch.common.units import estimate_text
 from partsketch.model.intervals import EXACT
 from partsketch.report.charts.scales import Scale, linear_scale, short
 from partsketch.report.page.entry import Entry
@@ -12,6 +14,8 @@ from partsketch.summaries.tasks import INTERCEPT
 
 _WIDTH, _ROW = 200, 14
 _COLOURS = 6
+#: Among at least so many coefficients, one that reaches so many times further than the third quartile is an outlier.
+_FEW, _OUTLIER = 4, 5.0
 
 
 def colour_of(position: int) -> int:
@@ -32,6 +36,10 @@ class Estimate:
     exact_lower: float | None
     exact_upper: float | None
 
+    def text(self, value: float | None) -> str:
+        """Return this value, its standard error or an end as it is shown: to the digits that the error leaves."""
+        return "" if value is None else estimate_text(value, self.error)
+
     @property
     def leaves_out_zero(self) -> bool:
         """Whether the interval lies on one side of zero."""
@@ -50,12 +58,16 @@ class CoefficientRow:
 
 @dataclass(frozen=True)
 class CoefficientTable:
-    """Rows in the order of the first model, the axes of both scales, and a note on what lies beyond them."""
+    """Rows in the order of the first model, the axes of both scales, and which intervals there are.
+
+    Intervals for exact least squares are shown for one model whose fit is another one.
+    """
 
     rows: tuple[CoefficientRow, ...]
     axis: str
     several_targets: bool
     has_intervals: bool
+    has_exact_intervals: bool
 
 
 def coefficient_table(entries: Sequence[Entry], level: float) -> CoefficientTable:
@@ -81,7 +93,8 @@ def coefficient_table(entries: Sequence[Entry], level: float) -> CoefficientTabl
         for (target, name), estimates in found.items()
     )
     intervals = any(estimate.lower is not None for row in rows for estimate in row.estimates if estimate is not None)
-    return CoefficientTable(rows, scales.axis(), len({row.target for row in rows}) > 1, intervals)
+    beside = len(entries) == 1 and not entries[0].model.inferences[0].around_exact.is_known
+    return CoefficientTable(rows, scales.axis(), len({row.target for row in rows}) > 1, intervals, beside)
 
 
 _Ends = tuple[float, float, float]
@@ -99,6 +112,15 @@ def _in_errors(estimate: Estimate) -> _Ends | None:
     return estimate.lower / estimate.error, estimate.value / estimate.error, estimate.upper / estimate.error
 
 
+def _without_outliers(intervals: Sequence[_Ends]) -> list[float]:
+    """Return the ends that the scale has to hold: not those that would squash the others, which arrows point to."""
+    reaches = sorted(max(map(abs, ends)) for ends in intervals)
+    # A quarter at most lies beyond five times what three quarters reach.
+    limit = _OUTLIER * reaches[(3 * len(reaches)) // 4] if len(reaches) >= _FEW else math.inf
+    kept = [ends for ends in intervals if max(map(abs, ends)) <= limit] or intervals
+    return [end for ends in kept for end in ends]
+
+
 @dataclass(frozen=True)
 class _Scales:
     units: Scale
@@ -109,8 +131,8 @@ class _Scales:
         # The intercept often dwarfs everything else; if it lies beyond the scale an arrow says so.
         slopes = [e for (_, name), row in found.items() if name != INTERCEPT for e in row if e is not None]
         every = slopes or [e for row in found.values() for e in row if e is not None]
-        units = [end for estimate in every for end in _in_units(estimate)]
-        errors = [end for estimate in every for end in _in_errors(estimate) or (0.0,)]
+        units = _without_outliers([_in_units(estimate) for estimate in every])
+        errors = _without_outliers([ends for ends in map(_in_errors, every) if ends is not None])
         return cls(linear_scale([0.0, *units], 4, _WIDTH - 4), linear_scale([0.0, *errors], 4, _WIDTH - 4))
 
     def plot(self, estimates: Sequence[Estimate | None]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -78,15 +79,12 @@ def overview(entry: Entry) -> list[tuple[str, str]]:
         ("data", record.data),
         ("rows", f"{record.row_count:,}"),
         ("rank", f"{record.rank:,} of {len(model.column_names):,} columns"),
-        ("partitions k", f"{len(record.partitions):,}" if method.by_partition or method.sketched else "–"),
-        (
-            "sketch",
-            "–"
-            if record.sketch_size is None
-            else f"{record.options.get('sketch', 'sketch')}, m = {record.sketch_size:,}",
-        ),
-        ("seed", str(record.seed)),
     ]
+    if method.by_partition or method.sketched:
+        facts.append((f"{'partitions' if method.by_partition else 'sketches'} (k)", f"{len(record.partitions):,}"))
+    if record.sketch_size is not None:
+        facts.append(("sketch", f"{record.options.get('sketch', 'sketch')}, {record.sketch_size:,} rows (m)"))
+        facts.append(("seed", str(record.seed)))
     for number, target in enumerate(model.target_names):
         certificate, inference = model.certificates[number], model.inferences[number]
         label = f" of {target}" if len(model.target_names) > 1 else ""
@@ -99,7 +97,8 @@ def overview(entry: Entry) -> list[tuple[str, str]]:
         relative = certificate.relative_excess_loss
         words = "unknown" if relative is None else f"{percent(relative)} ({certificate.kind})"
         facts.append((f"excess loss{label}", words))
-    facts.append(("time", "not measured" if entry.seconds is None else f"{entry.seconds:.3g} s"))
+    if entry.seconds is not None:
+        facts.append(("time", f"{entry.seconds:.3g} s"))
     return facts
 
 
@@ -111,11 +110,14 @@ def certificate_words(entry: Entry) -> list[tuple[str, str, list[tuple[str, str]
             ("kind", certificate.kind),
             ("why", certificate.reason),
             ("excess loss", _or_unknown(certificate.excess_loss)),
-            ("its standard error", _or_unknown(certificate.standard_error)),
-            ("minimal loss", _or_unknown(certificate.minimal_loss)),
-            ("divergence D", _or_unknown(certificate.divergence)),
-            ("noise variance σ²", _or_unknown(certificate.noise_variance)),
         ]
+        known = {
+            "its standard error": certificate.standard_error,
+            "minimal loss": certificate.minimal_loss,
+            "how unlike partitions are (divergence D)": certificate.divergence,
+            "noise variance (σ²)": certificate.noise_variance,
+        }
+        numbers += [(name, short(value)) for name, value in known.items() if value is not None]
         test = certificate.heterogeneity
         if test is not None and test.p_value is not None:
             words = (
@@ -137,12 +139,11 @@ def record_rows(model: Model) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the full record as titled lists of names and values."""
     record = model.record
     known = {"options", "versions", "reasons", "partitions", "warnings", "asked", "aliased"}
-    rest = [(name, _plain(value)) for name, value in vars(record).items() if name not in known]
     aliased = [(column, "depends on " + ", ".join(others)) for column, others in record.aliased]
     return [
-        ("options", [(name, _plain(value)) for name, value in record.options.items()]),
-        ("data as asked", [(name, _plain(value)) for name, value in (record.asked or {}).items()]),
-        ("outcome", rest),
+        ("options", _told(record.options)),
+        ("data as asked", _told(record.asked or {})),
+        ("outcome", _told({name: value for name, value in vars(record).items() if name not in known})),
         ("reasons", list(record.reasons.items())),
         ("warnings", [("", sentence) for sentence in record.warnings]),
         ("dependent columns", aliased),
@@ -150,9 +151,14 @@ def record_rows(model: Model) -> list[tuple[str, list[tuple[str, str]]]]:
     ]
 
 
+def _told(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what there is to tell: not what was left open, or is empty."""
+    return [
+        (name, _plain(value)) for name, value in values.items() if value is not None and value != () and value != ""
+    ]
+
+
 def _plain(value: Any) -> str:
-    if value is None:
-        return "–"
     if isinstance(value, list | tuple):
         return ", ".join(str(entry) for entry in value)
     return str(value)

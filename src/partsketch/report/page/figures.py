@@ -15,6 +15,12 @@ from partsketch.report.charts.scales import ROUNDING, percent, short
 from partsketch.report.page.entry import Entry
 
 _METHODS = ("whole", "partition", "stack", "average")
+_CURVES = {
+    "whole": "average of sketches of all rows (whole)",
+    "partition": "average of sketches of partitions (partition)",
+    "stack": "stacked sketches of partitions (stack)",
+    "average": "average of exact fits of partitions (average)",
+}
 _BASES = {
     "exact": "from the exact summaries, neighbouring partitions merged",
     "estimated": "estimated from the sketches, neighbouring partitions merged",
@@ -44,10 +50,10 @@ def loss_figures(entry: Entry, number: int) -> list[Figure]:
     by_k, by_m = curves.over_partitions, curves.over_sizes
     chosen_k, chosen_m = by_m[0].partitions, by_k[0].sketch_size
     is_sketched = record.sketch_size is not None
-    m_words = f"m = {chosen_m:,}" + ("" if is_sketched else ", the size that would be chosen")
+    m_words = f"{chosen_m:,} sketch rows" + ("" if is_sketched else ", the size that would be chosen")
     return [
-        _losses(entry, number, by_k, "partitions", "number of partitions k", f"at {m_words}", chosen_k),
-        _losses(entry, number, by_m, "sketch_size", "sketch rows m", f"at k = {chosen_k:,}", chosen_m),
+        _losses(entry, number, by_k, "partitions", "number of partitions (k)", f"with {m_words}", chosen_k),
+        _losses(entry, number, by_m, "sketch_size", "sketch rows (m)", f"with {chosen_k:,} partitions", chosen_m),
     ]
 
 
@@ -69,7 +75,7 @@ def _losses(
         pairs = [(float(getattr(p, axis)), share(p, method)) for p in points]
         shown = tuple((x, y) for x, y in pairs if y is not None and y > ROUNDING)
         guessed = border if axis == "partitions" and method in ("partition", "average") else None
-        lines.append(Line(method, shown, colour, guessed))
+        lines.append(Line(_CURVES[method], shown, colour, guessed))
     if not any(line.points for line in lines):
         return Figure(f"Excess loss against {axis_name}", "", "Every method has an excess loss of zero here.")
     own = None if certificate.excess_loss is None else certificate.excess_loss / unit
@@ -107,13 +113,13 @@ def divergence_figure(entry: Entry) -> Figure | None:
     known = "exact" if outlook.divergences_are_exact else "estimated from the sketches"
     words = (
         "How large the rows of one partition (down) look in the metric of another (across): "
-        f"tr(Gᵢ Gⱼ⁻¹) per row and column, {known}; 1 means alike. "
+        f"the trace of Gᵢ Gⱼ⁻¹ per row and column, {known}; 1 means alike. "
         f"The most unlike the others is partition {names[oddest]}."
     )
     head = ("", *(str(number + 1) for number in range(len(names))))
     table = tuple((name, *(short(value) for value in row)) for name, row in zip(names, ratios, strict=True))
     title = f"Divergence between {len(names)} partitions"
-    return Figure("Divergence of partitions", heat_map(ratios.tolist(), names, title), words, head, table)
+    return Figure("How unlike partitions are", heat_map(ratios.tolist(), names, title), words, head, table)
 
 
 def residual_figures(entry: Entry, number: int) -> list[Figure]:

@@ -13,7 +13,7 @@ from typing import Any
 from partsketch._version import __version__
 from partsketch.common.errors import InputError
 from partsketch.common.files import check_output, write_atomically
-from partsketch.common.units import bytes_text, count_text, seconds_text
+from partsketch.common.units import bytes_text, count_text, p_value_text, seconds_text
 from partsketch.model.model import Model
 from partsketch.planner.calibration import Calibration, calibration
 from partsketch.report.charts.scales import percent, short
@@ -44,6 +44,11 @@ class Section:
     costs: list[MethodCost]
     record: list[tuple[str, list[tuple[str, str]]]]
     command: str
+
+    @property
+    def measured(self) -> bool:
+        """Whether any time was measured."""
+        return any(cost.measured is not None for cost in self.costs)
 
 
 def _section(entry: Entry, colour: int, speeds: Calibration) -> Section:
@@ -77,7 +82,13 @@ def environment() -> Any:
         undefined=jinja2.StrictUndefined,
     )
     made.filters.update(
-        dict=dict, short=short, percent=percent, bytes=bytes_text, count=count_text, seconds=seconds_text
+        dict=dict,
+        short=short,
+        percent=percent,
+        bytes=bytes_text,
+        count=count_text,
+        seconds=seconds_text,
+        p_value=p_value_text,
     )
     made.globals.update(version=__version__)
     return made
@@ -98,6 +109,8 @@ def render(entries: Sequence[Entry]) -> str:
     script = inline("report.js")
     speeds = calibration()
     sections = [_section(entry, colour_of(number), speeds) for number, entry in enumerate(entries)]
+    shown = _shown(sections)
+    exact = all(entry.model.method == "exact" for entry in entries)
     text: str = (
         environment()
         .get_template("report.html")
@@ -106,6 +119,10 @@ def render(entries: Sequence[Entry]) -> str:
             sections=sections,
             overview_names=list(dict.fromkeys(name for section in sections for name, _ in section.overview)),
             table=coefficient_table(entries, LEVEL),
+            shown=shown,
+            left_out=_left_out(sections, shown),
+            verdict_title="What the fit loses" if len(sections) == 1 else "Models side by side",
+            choice_title="What sketches would lose" if exact else "Other numbers of partitions and sketch rows",
             level=LEVEL,
             machine=speeds.sentence(),
             style=inline("page.css"),
@@ -114,6 +131,29 @@ def render(entries: Sequence[Entry]) -> str:
         )
     )
     return text
+
+
+def _shown(sections: Sequence[Section]) -> dict[str, bool]:
+    """Say which sections have something in them for at least one model; the others are left out."""
+    return {
+        "residuals": any(figures for section in sections for _, figures in section.residuals),
+        "choice": any(figures for section in sections for _, figures in section.losses),
+        "divergence": any(section.divergence is not None for section in sections),
+    }
+
+
+def _left_out(sections: Sequence[Section], shown: dict[str, bool]) -> list[str]:
+    """Say why a section is not there, unless an exact fit has no use for it."""
+    sentences = []
+    for section in sections:
+        model = section.entry.model
+        if not shown["residuals"]:
+            sentences.append(f"There are no residuals: {section.entry.residuals_reason}.")
+        if not shown["choice"] and model.outlook.reason:
+            sentences.append(f"There are no curves of other sketches: {model.outlook.reason}.")
+        if not shown["divergence"] and model.method != "exact":
+            sentences.append(f"There is no heat map of partitions: {model.outlook.divergences_reason}.")
+    return list(dict.fromkeys(sentences))
 
 
 def report_fit(model: Model, source: Source, path: Path, seconds: float, exact_seconds: float | None) -> None:
