@@ -20,11 +20,13 @@ from .sites.rounds.api import answer, refine
 from .sites.rounds.question import Question
 from .sites.rounds.rounds import Rounds
 from .sites.summaries_api import read_summaries, summarise
+from .sources.files.csv_format import CsvFiles
 from .summaries.summary import Summary
 
 __all__ = [
     "Answer",
     "Certificate",
+    "CsvFiles",
     "Diagnosis",
     "InputError",
     "Limits",

@@ -45,7 +45,10 @@ def refused(message: str, data: Any, **options: Any) -> None:
         ("'fare' is both the target and a feature", {"target": "fare", "features": ["fare", "age"]}),
         ("'age' is both the weights and a feature", {"weights": "age", "features": ["age"]}),
         ("'fare' cannot be a target and the weights", {"target": "fare", "weights": "fare"}),
-        ("Column 'when' (date) is not numeric: choose numeric columns with features", {"target": "fare"}),
+        (
+            "Column 'when' (date) is not numeric: choose numeric columns with features",
+            {"target": "fare", "features": ["age", "when"]},
+        ),
         ("Column 'when' (date) is not numeric", {"target": "fare", "features": ["age", "when"], "encode": True}),
         ("Column 'when' (date) is not numeric", {"target": "when", "features": ["age"]}),
         ("list of features is empty", {"features": []}),
@@ -59,7 +62,8 @@ def test_names_and_types(message: str, options: dict[str, Any]) -> None:
 
 def test_all_columns_that_are_not_numeric_are_named() -> None:
     table = TABLE.append_column("city", pa.array(["a", "b"])).append_column("at", pa.array([0, 1], pa.timestamp("s")))
-    refused("Columns 'when' (date), 'city' (text) and 'at' (timestamp) are not numeric", table, target="fare")
+    names = ["age", "when", "city", "at"]
+    refused("Columns 'when' (date), 'city' (text) and 'at' (timestamp)", table, target="fare", features=names)
 
 
 @pytest.mark.parametrize(

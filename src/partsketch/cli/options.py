@@ -135,6 +135,30 @@ def _target(targets: Sequence[str], formula: str | None) -> Any:
     return formula
 
 
+_CSV = (
+    click.option("--separator", help="What separates the values of CSV files, such as ';' or tab."),
+    click.option("--decimal", default=".", help="The decimal mark of CSV files, such as ','."),
+    click.option("--no-header", is_flag=True, help="CSV files without a line of names: columns are c0, c1, ..."),
+)
+
+
+def csv_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what says how CSV files are written; the command takes it with the paths, as its `data`."""
+
+    @wraps(command)
+    def taking(*, data: Sequence[str], separator: str | None, decimal: str, no_header: bool, **others: Any) -> Any:
+        given: Any = list(data) or None
+        if separator is not None or decimal != "." or no_header:
+            from partsketch.sources.files.csv_format import CsvFiles
+
+            given = CsvFiles(list(data), separator, decimal, not no_header)
+        return command(data=given, **others)
+
+    for option in reversed(_CSV):
+        taking = option(taking)
+    return taking
+
+
 def data_options(target: str, *, needs_data: bool = True, needs_target: bool = False) -> Decorator:
     """Add DATA and the options that say how its columns are read; the command takes them as one `request`.
 
@@ -162,9 +186,10 @@ def data_options(target: str, *, needs_data: bool = True, needs_target: bool = F
     )
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @csv_options
         @wraps(command)
         def taking(
-            *, data: Sequence[str], targets: Sequence[str], features: Sequence[str], weights: str | None,
+            *, data: Any, targets: Sequence[str], features: Sequence[str], weights: str | None,
             encode: bool, missing: Any, formula: str | None, **others: Any,
         ) -> Any:  # fmt: skip
             from partsketch.fitting.data_request import DataRequest
@@ -172,7 +197,7 @@ def data_options(target: str, *, needs_data: bool = True, needs_target: bool = F
             if needs_target and not targets and formula is None:
                 raise click.UsageError("Missing option '--target' / '-t', or '--formula'.")
             columns = (_target(targets, formula), column_names(features), weights, encode, missing)
-            return command(request=DataRequest(list(data) or None, *columns), **others)
+            return command(request=DataRequest(data, *columns), **others)
 
         for option in reversed(options):
             taking = option(taking)

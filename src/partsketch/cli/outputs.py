@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from partsketch.common.errors import InputError
 from partsketch.common.files import check_output, shown
@@ -12,7 +13,7 @@ from partsketch.common.files import check_output, shown
 
 def check_outputs(
     outputs: Mapping[str, str | os.PathLike[str] | None],
-    data: Iterable[str] = (),
+    data: Any = (),
     files: Iterable[str | os.PathLike[str]] = (),
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> None:
@@ -23,7 +24,7 @@ def check_outputs(
     outputs
         Option → the file that it names, None where it was not given.
     data
-        Paths, folders, globs and URIs of rows that are read.
+        Paths, folders, globs and URIs of rows that are read, or `CsvFiles`.
     files
         Other files that are read: models, sketches, levels.
     checkpoint
@@ -34,7 +35,7 @@ def check_outputs(
         return
     from partsketch.sources.files.paths import local_files
 
-    inputs = [*files, *local_files(list(data))]
+    inputs = [*files, *local_files(data)]
     taken: dict[Path, str] = {}
     for option, path in given.items():
         target = check_output(path, inputs)

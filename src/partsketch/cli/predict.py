@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
+from partsketch.cli.options import csv_options
 from partsketch.cli.outputs import check_outputs
 from partsketch.cli.printing import print_json, say
 
@@ -14,6 +15,7 @@ from partsketch.cli.printing import print_json, say
 @click.command("predict", epilog="Example: partsketch predict model.json new.parquet --output predictions.parquet")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("data", nargs=-1, required=True)
+@csv_options
 @click.option(
     "--output",
     "-o",
@@ -37,7 +39,7 @@ from partsketch.cli.printing import print_json, say
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     model: Path,
-    data: tuple[str, ...],
+    data: Any,
     output: Path,
     missing: Literal["error", "drop"],
     interval: str | None,
@@ -49,7 +51,7 @@ def command(
     from partsketch.model.predict import write_predictions
 
     check_outputs({"--output": output}, data=data, files=[model])
-    rows = write_predictions(load(model), list(data), output, missing, interval, level)
+    rows = write_predictions(load(model), data, output, missing, interval, level)
     if as_json:
         print_json({"rows": rows, "output": str(output)})
     else:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from partsketch.cli.options import csv_options
 from partsketch.cli.outputs import check_outputs
 from partsketch.cli.printing import print_json, say
 
@@ -14,14 +16,15 @@ from partsketch.cli.printing import print_json, say
 @click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="HTML file to write.")
 @click.option("--data", "-d", multiple=True, help="Rows of the fits, for residuals from a sample; repeat for several.")
+@csv_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(models: tuple[Path, ...], output: Path, data: tuple[str, ...], as_json: bool) -> None:
+def command(models: tuple[Path, ...], output: Path, data: Any, as_json: bool) -> None:
     """Write a page about MODELS, side by side when there are several; it needs no network."""
     from partsketch.model.file import load
     from partsketch.report.page import write_report
 
     check_outputs({"--output": output}, data=data, files=models)
-    write_report([load(path) for path in models], output, list(data) or None, [path.stem for path in models])
+    write_report([load(path) for path in models], output, data, [path.stem for path in models])
     size = output.stat().st_size
     if as_json:
         print_json({"output": str(output), "bytes": size, "models": [str(path) for path in models]})

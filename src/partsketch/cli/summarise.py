@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import click
 
-from partsketch.cli.options import column_names, keyword_option
+from partsketch.cli.options import column_names, csv_options, keyword_option
 from partsketch.cli.outputs import check_outputs
 from partsketch.cli.printing import print_json
 
@@ -17,6 +17,7 @@ from partsketch.cli.printing import print_json
     epilog="Example: partsketch summarise trips.parquet --partition-by city --output trips.psk",
 )
 @click.argument("data", nargs=-1, required=True)
+@csv_options
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="File to write (.psk).")
 @click.option("--columns", "-c", multiple=True, help="Columns to summarise, comma-separated; default: all.")
 @click.option("--formula", help="In place of columns: 'y ~ a + b'; y is the target where ask names none.")
@@ -37,7 +38,7 @@ from partsketch.cli.printing import print_json
 @keyword_option("engine", "Where the summaries are made.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
-    data: tuple[str, ...],
+    data: Any,
     output: Path,
     columns: tuple[str, ...],
     formula: str | None,
@@ -50,7 +51,7 @@ def command(
     from partsketch.sites.summaries_api import summarise
 
     check_outputs({"--output": output}, data=data)
-    summaries = summarise(list(data), column_names(columns), formula=formula, missing=missing, **keywords)
+    summaries = summarise(data, column_names(columns), formula=formula, missing=missing, **keywords)
     summaries.save(output)
     if as_json:
         print_json(describe_summaries(str(output), summaries))

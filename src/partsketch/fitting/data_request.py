@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, TypedDict, TypeVar
@@ -14,8 +13,8 @@ from partsketch.model.model import Model
 from partsketch.sources import open_source
 from partsketch.sources.base import Source
 from partsketch.sources.encoding import Encoding
+from partsketch.sources.files.paths import are_paths, entries_of
 from partsketch.sources.files.readable import open_readable
-from partsketch.sources.opening import are_paths
 
 
 class _HasIntercept(Protocol):
@@ -118,10 +117,9 @@ class DataRequest:
 
         Rows that came from memory have no paths; the record then says so by None.
         """
-        entries = self.data if isinstance(self.data, list | tuple) else [self.data]
         target = () if self.target is None else self.target
         asked = {
-            "paths": [os.fspath(entry) for entry in entries] if are_paths(self.data) else None,
+            "paths": entries_of(self.data) if are_paths(self.data) else None,
             "targets": list(model.target_names) if self.formula else as_texts(target),
             "features": None if self.features is None else [str(name) for name in self.features],
             "formula": None if model.encoding.design is None else model.encoding.design.formula,

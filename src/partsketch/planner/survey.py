@@ -20,6 +20,7 @@ from partsketch.model.moments import exact_moments
 from partsketch.planner.given import GivenRows
 from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification
 from partsketch.sources.base import Source
+from partsketch.sources.files.paths import COMPRESSED
 from partsketch.summaries.partitions import make_partitioning
 from partsketch.summaries.tasks import INTERCEPT, SummaryRequest
 from partsketch.theory.arguments import require_count
@@ -222,13 +223,13 @@ def _rows_from_size(source: Source) -> int | None:
     data_files = source.opened_files
     if data_files is None or data_files.format != "CSV":
         return None
-    if not data_files.is_local or any(path.endswith(".gz") for path in data_files.paths):
+    if not data_files.is_local or any(path.lower().endswith(COMPRESSED) for path in data_files.paths):
         return None
     rows = 0.0
     for path in data_files.paths:
         with open(path, "rb") as file:
             start = file.read(CSV_PEEK_BYTES)
         lines = max(1, start.count(b"\n"))
-        # The first line has the names.
-        rows += os.path.getsize(path) * lines / max(1, len(start)) - 1
+        # The first line has the names, unless there are none.
+        rows += os.path.getsize(path) * lines / max(1, len(start)) - int(data_files.csv.header)
     return max(1, round(rows))

@@ -15,7 +15,9 @@ from partsketch.common.errors import InputError
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import is_remote
 from partsketch.sources.column_source import ColumnSource
-from partsketch.sources.files.paths import DataFiles, reading
+from partsketch.sources.files.filesystems import reading
+from partsketch.sources.files.folders import FolderRows
+from partsketch.sources.files.paths import DataFiles
 from partsketch.sources.labelled import LabelledSource
 from partsketch.sources.memory.arrays import ArraySource
 from partsketch.sources.memory.matrices import MatrixRows, MemoryPart, NpyPart
@@ -71,6 +73,9 @@ def _unknown(description: str) -> InputError:
 
 
 def _rows_identity(rows: Rows) -> dict[str, str]:
+    if isinstance(rows, FolderRows):
+        # Paths have the names of the folders.
+        return _rows_identity(rows.rows)
     if isinstance(rows, TableRows):
         return {"content": table_digest(rows.table)}
     if isinstance(rows, MatrixRows):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,10 +16,10 @@ from partsketch.sources.cluster.remote import ChunkedColumns
 from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.faults import Missing
-from partsketch.sources.files.paths import DataFiles, find_files
+from partsketch.sources.files.paths import DataFiles, are_paths, find_files
 from partsketch.sources.memory.sparse import is_sparse_array
 from partsketch.sources.opener import Opener, openers
-from partsketch.sources.roles import columns_to_encode, select, without_dates
+from partsketch.sources.roles import by_default, columns_to_encode, select
 from partsketch.sources.scan import scan
 from partsketch.sources.storage import Rows
 
@@ -48,10 +47,11 @@ def open_source(
     ----------
     data
         A two-dimensional NumPy array (columns "x0", "x1", ...; a structured one has its own names), a SciPy CSR or CSC
-        matrix or array, anything with the Arrow C stream interface (pandas, polars, pyarrow, DuckDB), or a path,
-        directory, glob or URI, or a list of these, of `.npy`, Parquet, CSV or Feather files; or a collection of a
-        cluster (a Dask array or data frame, a Ray dataset, a Spark data frame), which stays there; or files and
-        objects that an installed package opens.
+        matrix or array, anything with the Arrow C stream interface (pandas, polars, pyarrow, DuckDB), a function that
+        gives a new Arrow stream whenever it is called, or a path, directory, glob or URI, or a list of these, of
+        `.npy`, Parquet, CSV or Feather files (`CsvFiles` says how CSV is written; names of folders such as year=2024
+        are columns; "-" is the standard input); or a collection of a cluster (a Dask array or data frame, a Ray
+        dataset, a Spark data frame), which stays there; or files and objects that an installed package opens.
     target
         Name of the target column, or names of several; an array's columns may be given by position. None for
         prediction.
@@ -106,8 +106,8 @@ def open_source(
     if formula is not None or (encoding is not None and encoding.design is not None):
         return _open_formula(rows, formula, encoding, target, roles[2:], missing, levels)
     selection = select([column.name for column in rows.columns], *roles)
-    if encode and features is None:
-        selection = without_dates(rows.columns, selection)
+    if features is None:
+        selection = by_default(rows.columns, selection)
     if rows.row_count == 0:
         raise InputError(f"The data ({rows.description}) has no rows.")
     encoded = columns_to_encode(rows, selection, encode and encoding is None, encoding.columns if encoding else ())
@@ -183,12 +183,6 @@ def _is_matrix(data: Any) -> bool:
     return arrays and data.ndim == 2
 
 
-def are_paths(data: Any) -> bool:
-    """Tell whether data is a path or a list of paths."""
-    entries = data if isinstance(data, list | tuple) else [data]
-    return all(isinstance(entry, str | os.PathLike) for entry in entries)
-
-
 def object_rows(opener: Opener, data: Any) -> Rows:
     """Return the rows of an object that the opener of another package makes of it."""
     import pyarrow as pa
@@ -203,6 +197,16 @@ def object_rows(opener: Opener, data: Any) -> Rows:
 
 
 def _open_files(data_files: DataFiles) -> Rows:
+    """Return the rows of files, with the columns that stand in the names of their folders."""
+    rows = _open_format(data_files)
+    if not any(data_files.folders):
+        return rows
+    from partsketch.sources.files.folders import FolderRows, folder_columns
+
+    return FolderRows(rows, folder_columns(data_files), tuple(column.name for column in rows.columns))
+
+
+def _open_format(data_files: DataFiles) -> Rows:
     if data_files.format == "Parquet":
         from partsketch.sources.files.parquet import parquet_rows
 

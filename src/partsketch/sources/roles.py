@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from partsketch.common.errors import InputError
-from partsketch.sources.storage import DATES, Column, Rows
+from partsketch.sources.storage import DATES, Column, Rows, in_words, parts_of_dates
 
 
 @dataclass(frozen=True)
@@ -92,19 +92,39 @@ def _end(sentence: str) -> str:
     return "" if sentence.endswith("?") else "."
 
 
-def without_dates(columns: Sequence[Column], selection: Selection) -> Selection:
-    """Return the roles without the dates among features that nobody named, which no encoding makes numbers of."""
-    left_out = [column for column in columns if column.type_name in DATES and column.name in selection.features]
+def by_default(columns: Sequence[Column], selection: Selection) -> Selection:
+    """Return the roles without those features that nobody named and that are none unless they are named.
+
+    These are dates, which no encoding makes numbers of, and folders that were given by name.
+    """
+    left_out = [
+        column
+        for column in columns
+        if column.name in selection.features and (column.type_name in DATES or not column.by_default)
+    ]
+    if not left_out:
+        return selection
     names = {column.name for column in left_out}
-    notes = tuple(
-        f"Column '{column.name}' holds {column.type_name}s and was left out: take what matters of it with a formula, "
-        f"such as hour({column.name}) or days({column.name})."
-        for column in left_out
-    )
     features = tuple(name for name in selection.features if name not in names)
     if not features:
-        raise InputError("No column is left for the features: the others hold dates; use a formula (--formula).")
-    return replace(selection, features=features, notes=notes)
+        what = f"{listed(sorted(names))} {'is' if len(names) == 1 else 'are'} none unless named"
+        raise InputError(
+            f"No column is left for the features: {what}; use a formula (--formula) or features (--features)."
+        )
+    return replace(selection, features=features, notes=tuple(map(_left_out, left_out)))
+
+
+def _left_out(column: Column) -> str:
+    if column.type_name not in DATES:
+        return (
+            f"Column '{column.name}' stands in the name of the folder alone and was left out: name it among the "
+            "features (--features) to have it."
+        )
+    remedy = f"take what matters of it with a formula, such as {parts_of_dates(column)}"
+    return (
+        f"Column '{column.name}' holds {in_words(column)} and was left out: "
+        f"{remedy if parts_of_dates(column) else 'make numbers of it to have it'}."
+    )
 
 
 def columns_to_encode(rows: Rows, selection: Selection, encode: bool, known: Collection[str]) -> tuple[str, ...]:

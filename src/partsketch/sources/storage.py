@@ -16,17 +16,21 @@ from partsketch.sources.base import FilePart
 from partsketch.sources.files.paths import DataFiles
 
 Kind = Literal["number", "text", "other"]
-#: What types of dates are called.
-DATES = ("date", "timestamp")
+#: What types of dates are called, and of what else tells time.
+DATES = ("date", "timestamp", "time of day", "duration", "interval")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the data: its name, whether it can serve as numbers, and its type in words."""
+    """A column of the data: its name, whether it can serve as numbers, and its type in words.
+
+    `by_default` says whether it is a feature where features are not named.
+    """
 
     name: str
     kind: Kind
     type_name: str
+    by_default: bool = True
 
     @property
     def is_null(self) -> bool:
@@ -152,7 +156,26 @@ def type_in_words(arrow_type: Any) -> str:
         return "timestamp"
     if types.is_date(arrow_type):
         return "date"
+    if types.is_time(arrow_type):
+        return "time of day"
+    if types.is_duration(arrow_type):
+        return "duration"
+    if types.is_interval(arrow_type):
+        return "interval"
     return str(arrow_type)
+
+
+def parts_of_dates(column: Column) -> str:
+    """Say what a formula can take of a column that tells time, in words; empty for what it cannot take anything of."""
+    name = column.name if column.name.isidentifier() else f"`{column.name}`"
+    dates = f"days({name}), hour({name}) or C(month({name}))"
+    parts = {"time of day": f"hour({name}) or seconds({name})", "duration": f"seconds({name})", "interval": ""}
+    return parts.get(column.type_name, dates)
+
+
+def in_words(column: Column) -> str:
+    """Name the values of a column that tells time."""
+    return "times of day" if column.type_name == "time of day" else f"{column.type_name}s"
 
 
 def clip(start: int, stop: int | None, row_count: int) -> tuple[int, int]:

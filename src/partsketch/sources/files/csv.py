@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from partsketch.common.errors import InputError, UnreadableError
 from partsketch.sources.files import csv_faults
-from partsketch.sources.files.csv_stream import open_csv, truth_values
+from partsketch.sources.files.csv_stream import open_csv, texts_as_numbers
 from partsketch.sources.files.file_rows import FileRows, declared_columns
-from partsketch.sources.files.paths import DataFiles, check_same_columns, reading
+from partsketch.sources.files.filesystems import reading
+from partsketch.sources.files.paths import DataFiles, check_same_columns
 from partsketch.sources.storage import DATES, Column, schema_columns
 
 
@@ -55,7 +57,7 @@ class CsvRows(FileRows):
         try:
             with reading(name, "CSV"), open_csv(self.data_files, index, types, self.chosen) as reader:
                 for batch in reader:
-                    yield _with_numbers(batch, flexible)
+                    yield _with_numbers(batch, flexible, self.data_files.csv.decimal)
         except InputError as error:
             numeric = [column for column in self.chosen if column not in self.texts]
             fault = csv_faults.find_fault(self.data_files, index, file_start, numeric, flexible)
@@ -66,6 +68,8 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
     """Return the rows of CSV files from their headers and the first block of values."""
     schemas: list[tuple[Column, ...]] = []
     first_file, header = -1, None
+    if not data_files.csv.header:
+        data_files = _with_names(data_files)
     for index, name in enumerate(data_files.names):
         try:
             with reading(name, "CSV"), open_csv(data_files, index) as reader:
@@ -76,6 +80,8 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
                 raise UnreadableError(f"{name} has no rows.") from error
             fault = csv_faults.find_fault(data_files, index, 0, (), frozenset())
             raise (UnreadableError(fault) if fault else error) from error
+        if len(names) == 1 and (other := csv_faults.other_separator(data_files, index)):
+            raise InputError(other)
         header = header or names
         check_same_columns(name, names, data_files.names[0], header)
         if has_rows:
@@ -91,8 +97,17 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
     return CsvRows(data_files, None, tuple(column.name for column in columns), columns, booleans, first_file)
 
 
-def _with_numbers(batch: Any, flexible: frozenset[str]) -> Any:
+def _with_names(data_files: DataFiles) -> DataFiles:
+    """Return files without a header with names for the columns, as many as the first file has."""
+    with suppress(InputError), reading(data_files.names[0], "CSV"), open_csv(data_files, 0) as reader:
+        names = tuple(f"c{number}" for number in range(len(reader.schema.names)))
+        return replace(data_files, csv=replace(data_files.csv, names=names))
+    # What is wrong with the file is said when it is read.
+    return data_files
+
+
+def _with_numbers(batch: Any, flexible: frozenset[str], decimal: str) -> Any:
     for name in flexible:
         position = batch.schema.get_field_index(name)
-        batch = batch.set_column(position, name, truth_values(batch.column(position)))
+        batch = batch.set_column(position, name, texts_as_numbers(batch.column(position), decimal, True))
     return batch

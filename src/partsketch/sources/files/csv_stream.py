@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 from typing import Any
 
-from partsketch.sources.files.paths import DataFiles
+from partsketch.sources.files.paths import COMPRESSED, DataFiles
 
 # pyarrow may hold 32 blocks that are read ahead.
 BLOCK_BYTES = 1 << 20
@@ -21,24 +22,42 @@ def open_csv(
     """Open a CSV file as a stream of batches of these columns (none: all) with these types."""
     from pyarrow import csv
 
-    path = data_files.paths[index]
-    delimiter = "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
+    form = data_files.csv
     return csv.open_csv(
-        data_files.filesystem().open_input_stream(path),
-        read_options=csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=use_threads),
-        parse_options=csv.ParseOptions(delimiter=delimiter),
+        data_files.filesystem().open_input_stream(data_files.paths[index]),
+        read_options=csv.ReadOptions(
+            block_size=BLOCK_BYTES,
+            use_threads=use_threads,
+            column_names=list(form.names),
+            autogenerate_column_names=not form.header and not form.names,
+        ),
+        parse_options=csv.ParseOptions(delimiter=separator_of(data_files, index)),
         convert_options=csv.ConvertOptions(
-            column_types=types or {}, include_columns=list(names), strings_can_be_null=True
+            column_types=types or {},
+            include_columns=list(names),
+            strings_can_be_null=True,
+            decimal_point=form.decimal,
         ),
     )
 
 
-def truth_values(column: Any) -> Any:
-    """Convert texts to float64, true to 1 and false to 0; pyarrow raises for any other text."""
+def separator_of(data_files: DataFiles, index: int) -> str:
+    """Return what separates the values of a file."""
+    stem, ending = posixpath.splitext(data_files.paths[index].lower())
+    is_tabbed = (stem if ending in COMPRESSED else stem + ending).endswith(".tsv")
+    return data_files.csv.separator or ("\t" if is_tabbed else ",")
+
+
+def texts_as_numbers(column: Any, decimal: str, flexible: bool) -> Any:
+    """Convert texts to float64, true to 1 and false to 0 where it is `flexible`; pyarrow raises for any other text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     text = pc.utf8_trim_whitespace(column)
-    lower = pc.utf8_lower(text)
-    numbers = pc.if_else(pc.equal(lower, "true"), "1", pc.if_else(pc.equal(lower, "false"), "0", text))
-    return numbers.cast(pa.float64())
+    if flexible:
+        lower = pc.utf8_lower(text)
+        text = pc.if_else(pc.equal(lower, "true"), "1", pc.if_else(pc.equal(lower, "false"), "0", text))
+    if decimal != ".":
+        # A point is no decimal mark here: it may not become one.
+        text = pc.replace_substring(pc.replace_substring(text, ".", "?"), decimal, ".")
+    return text.cast(pa.float64())

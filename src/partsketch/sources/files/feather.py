@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from partsketch.sources.files.file_rows import TypedFileRows, common_columns
-from partsketch.sources.files.paths import DataFiles, reading
+from partsketch.sources.files.filesystems import reading
+from partsketch.sources.files.paths import DataFiles
 from partsketch.sources.storage import schema_columns
 
 

@@ -6,30 +6,33 @@ import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from partsketch.common.errors import InputError, UnreadableError
+from partsketch.common.errors import InputError
+from partsketch.sources.files.csv_format import PLAIN, CsvFiles, CsvFormat
+from partsketch.sources.files.filesystems import filesystem_of, reading
+from partsketch.sources.files.folder_names import Pairs, folders_of, named_folders
+from partsketch.sources.files.standard_input import NAME, standard_input
 from partsketch.sources.opener import opener_of, openers
 
 FORMATS = {
     ".parquet": "Parquet",
     ".pq": "Parquet",
     ".csv": "CSV",
-    ".csv.gz": "CSV",
     ".tsv": "CSV",
-    ".tsv.gz": "CSV",
     ".feather": "Feather",
     ".arrow": "Feather",
     ".ipc": "Feather",
     ".npy": "NumPy",
 }
+#: Endings of compressed CSV files, which follow that of the format.
+COMPRESSED = (".gz", ".zst", ".bz2")
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -45,22 +48,33 @@ class DataFiles:
         Path of each file on that file system, and the shortest name that tells it from the others.
     format
         "Parquet", "CSV", "Feather", "NumPy", or the name of an opener of another package.
+    folders
+        For each file the columns that stand in the names of its folders, as in year=2024/month=01, with their texts.
+    named
+        Those of these columns whose folders were named when the files were asked for.
+    csv
+        How CSV files are written.
     """
 
     uri: str
     paths: tuple[str, ...]
     names: tuple[str, ...]
     format: str
+    folders: tuple[Pairs, ...] = ()
+    named: frozenset[str] = frozenset()
+    csv: CsvFormat = PLAIN
 
     @property
     def description(self) -> str:
         """The files in one phrase."""
-        return f"1 {self.format} file" if len(self.paths) == 1 else f"{len(self.paths)} {self.format} files"
+        what = f"1 {self.format} file" if len(self.paths) == 1 else f"{len(self.paths)} {self.format} files"
+        return f"{what} ({self.csv.description})" if self.csv.description else what
 
     def only(self, indices: Sequence[int]) -> DataFiles:
         """Return some of the files, under the names they have among all."""
         paths, names = (tuple(values[index] for index in indices) for values in (self.paths, self.names))
-        return DataFiles(self.uri, paths, names, self.format)
+        folders = tuple(self.folders[index] for index in indices) if self.folders else ()
+        return replace(self, paths=paths, names=names, folders=folders)
 
     @property
     def is_local(self) -> bool:
@@ -69,7 +83,7 @@ class DataFiles:
 
     def filesystem(self) -> Any:
         """Open the file system."""
-        return _filesystem(self.uri)[0]
+        return filesystem_of(self.uri)[0]
 
 
 def find_files(data: Any, tolerant: bool = False) -> DataFiles:
@@ -77,10 +91,41 @@ def find_files(data: Any, tolerant: bool = False) -> DataFiles:
 
     Files that do not exist or are empty are refused, unless `tolerant`: opening them will fail.
     """
-    entries = [data] if isinstance(data, str | os.PathLike) else list(data)
+    csv = data.format if isinstance(data, CsvFiles) else PLAIN
+    entries = entries_of(data)
     if not entries:
         raise InputError("The list of files is empty.")
-    found = [_expand(os.fspath(entry), tolerant) for entry in entries]
+    found = _standard_input(entries) if "-" in entries else _found(entries, tolerant)
+    if not csv.is_plain and found.format != "CSV":
+        raise InputError(
+            f"{found.names[0]} is {found.format}, and separator, decimal and header (--separator, --decimal, "
+            "--no-header) are for CSV files: leave them out."
+        )
+    return replace(found, csv=csv)
+
+
+def entries_of(data: Any) -> list[str]:
+    """Return the paths, folders, globs and URIs that were given."""
+    data = data.paths if isinstance(data, CsvFiles) else data
+    return [os.fspath(entry) for entry in ([data] if isinstance(data, str | os.PathLike) else data)]
+
+
+def are_paths(data: Any) -> bool:
+    """Tell whether data is a path or a list of paths."""
+    data = data.paths if isinstance(data, CsvFiles) else data
+    entries = data if isinstance(data, list | tuple) else [data]
+    return all(isinstance(entry, str | os.PathLike) for entry in entries)
+
+
+def _standard_input(entries: Sequence[str]) -> DataFiles:
+    if len(entries) > 1:
+        raise InputError("'-' is the standard input and stands alone: name it or files, not both.")
+    path, kind = standard_input()
+    return DataFiles("", (path,), (NAME,), kind)
+
+
+def _found(entries: Sequence[str], tolerant: bool) -> DataFiles:
+    found = [_expand(entry, tolerant) for entry in entries]
     uris = {uri.split("://")[0] for uri, _ in found}
     if len(uris) > 1:
         raise InputError("The files are on different file systems: use files of one of them at a time.")
@@ -95,12 +140,18 @@ def find_files(data: Any, tolerant: bool = False) -> DataFiles:
             raise InputError(
                 f"The files have different formats ({names[0]} is {formats[0]}, {name} is {kind}): use one at a time."
             )
-    return DataFiles(found[0][0], tuple(paths), tuple(names), formats[0])
+    folders = tuple(
+        pairs for entry, (_, several) in zip(entries, found, strict=True) for pairs in folders_of(entry, several)
+    )
+    globs = [-1 if (glob := _GLOB.search(entry)) is None else glob.start() for entry in entries]
+    named = named_folders(entries, globs)
+    return DataFiles(found[0][0], tuple(paths), tuple(names), formats[0], folders, named)
 
 
 def local_files(data: Any) -> list[str]:
     """Return the files of this machine that paths, folders and globs lead to; what leads nowhere is left out."""
     found: list[str] = []
+    data = data.paths if isinstance(data, CsvFiles) else data
     for entry in data if isinstance(data, list | tuple) else [data]:
         if isinstance(entry, str | os.PathLike):
             text = os.fspath(entry)
@@ -108,27 +159,6 @@ def local_files(data: Any) -> list[str]:
                 # Other file systems are not asked: nothing is written there, and asking may take long.
                 found += _expand(text, tolerant=True)[1] if "://" not in text or text.startswith("file:") else []
     return found
-
-
-@contextmanager
-def reading(name: str, kind: str) -> Iterator[None]:
-    """Turn what pyarrow raises for an unreadable file into one sentence."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        text = bytes(error.object)[:60].decode("utf-8", "backslashreplace")
-        raise UnreadableError(
-            f"{name} has a name or a text that is not UTF-8 ('{text}'): save it as UTF-8, or rename the column."
-        ) from error
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise UnreadableError(f"{name} does not exist.") from error
-        first_line = (str(error).splitlines() or [type(error).__name__])[0]
-        # A damaged file may be quoted in the message.
-        reason = "".join(letter if letter.isprintable() else "?" for letter in first_line[:160]).rstrip(". ")
-        raise UnreadableError(f"{name} cannot be read as {kind}, it may be truncated or damaged: {reason}.") from error
 
 
 def check_same_columns(name: str, columns: Sequence[str], first_name: str, first_columns: Sequence[str]) -> None:
@@ -146,18 +176,6 @@ def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-@lru_cache(maxsize=32)
-def _filesystem(location: str) -> tuple[Any, str]:
-    """Return the file system of a path or URI and the path on it; kept, for a URI may cost a request to a server."""
-    from pyarrow import fs
-
-    if "://" not in location:
-        return fs.LocalFileSystem(), location
-    with reading(location, "a file or directory"):
-        filesystem, path = fs.FileSystem.from_uri(location)
-    return filesystem, path
-
-
 def _expand(entry: str, tolerant: bool) -> tuple[str, list[str]]:
     """Return the URI of the file system (empty: local paths) and the paths that one entry means."""
     remote = "://" in entry
@@ -166,11 +184,11 @@ def _expand(entry: str, tolerant: bool) -> tuple[str, list[str]]:
     beginning = location.find("://") + 3 if remote else 0
     glob = None if not remote and Path(location).exists() else _GLOB.search(location, beginning)
     if glob is None:
-        filesystem, path = _filesystem(location + mark + query)
+        filesystem, path = filesystem_of(location + mark + query)
         return entry if remote else "", _expand_path(filesystem, path, entry, tolerant)
     base = location[: glob.start()].rpartition("/")[0] or "/"
     uri = base + mark + query
-    filesystem, base_path = _filesystem(uri)
+    filesystem, base_path = filesystem_of(uri)
     pattern = location[len(base) :].strip("/")
     parts = (unquote(pattern) if remote else pattern).split("/")
     matched = [
@@ -199,9 +217,11 @@ def _listed(filesystem: Any, directory: str, entry: str, recursive: bool) -> lis
     from pyarrow import fs
 
     with reading(entry, "a directory"):
-        found: list[Any] = filesystem.get_file_info(
-            fs.FileSelector(directory, recursive=recursive, allow_not_found=True)
-        )
+        try:
+            found: list[Any] = filesystem.get_file_info(fs.FileSelector(directory, recursive=recursive))
+        except FileNotFoundError:
+            # A bucket that is not there raises something else.
+            return []
     return found
 
 
@@ -223,7 +243,10 @@ def _expand_path(filesystem: Any, path: str, entry: str, tolerant: bool) -> list
         found
         for found in _listed(filesystem, path, entry, recursive=True)
         if found.type == fs.FileType.File
-        and not any(part[0] in "._" for part in found.path[len(path) :].strip("/").split("/"))
+        and not any(
+            part[0] == "." or (part[0] == "_" and "=" not in part)
+            for part in found.path[len(path) :].strip("/").split("/")
+        )
         and known_format(found.path)
     ]
     if not inside:
@@ -234,15 +257,26 @@ def _expand_path(filesystem: Any, path: str, entry: str, tolerant: bool) -> list
     return sorted(found.path for found in inside)
 
 
+def _is_hidden(part: str) -> bool:
+    """Tell whether nobody looks for rows there; Spark calls folders of columns so if these are."""
+    return part.startswith(".") or (part.startswith("_") and "=" not in part)
+
+
 def _extension(path: str) -> str:
     stem, extension = posixpath.splitext(posixpath.basename(path).lower())
-    return posixpath.splitext(stem)[1] + extension if extension == ".gz" else extension
+    return posixpath.splitext(stem)[1] + extension if extension in COMPRESSED else extension
 
 
 def _format_of(path: str, name: str) -> str:
     known = known_format(path)
     if known is None:
-        endings = [*FORMATS, *(ending for opener in openers() for ending in opener.endings)]
+        endings = [
+            *FORMATS,
+            ".csv.gz",
+            ".csv.zst",
+            ".csv.bz2",
+            *(ending for opener in openers() for ending in opener.endings),
+        ]
         raise InputError(f"{name} has an unknown extension: use one of {', '.join(endings)}.")
     return known
 
@@ -252,6 +286,8 @@ def known_format(path: str) -> str | None:
     extension = _extension(path)
     if extension in FORMATS:
         return FORMATS[extension]
+    if extension.endswith(COMPRESSED) and FORMATS.get(posixpath.splitext(extension)[0]) == "CSV":
+        return "CSV"
     opener = opener_of(extension)
     return None if opener is None else opener.name
 

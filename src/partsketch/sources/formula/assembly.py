@@ -16,6 +16,7 @@ from partsketch.sources.formula.dates import Dates, is_dates
 from partsketch.sources.formula.design import BASIS, CATEGORY, Design, Factor, Term, level_values
 from partsketch.sources.formula.evaluation import Evaluator, Texts
 from partsketch.sources.formula.expressions import Values
+from partsketch.sources.storage import column_kind
 
 BlockColumn = NDArray[np.generic] | Indicators | Placed
 
@@ -52,7 +53,6 @@ class RawColumns:
         if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
             return self._numbers(name)
         import pyarrow as pa
-        from pyarrow import types
 
         if isinstance(column, np.ndarray):
             column = pa.array(column.astype(str) if column.dtype.kind == "S" else column)
@@ -60,7 +60,7 @@ class RawColumns:
             absent = column.is_null().to_numpy(zero_copy_only=False)
             self._faults.extend([missing_fault(name, absent)] if absent.any() else [])
             return Dates(column)
-        if types.is_dictionary(column.type) or types.is_string(column.type) or types.is_large_string(column.type):
+        if column_kind(column.type) == "text":
             codes, texts = as_texts(column)
             self._faults.extend([missing_fault(name, codes < 0)] if (codes < 0).any() else [])
             return Texts(codes, texts)

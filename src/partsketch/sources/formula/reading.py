@@ -13,7 +13,7 @@ from partsketch.sources.formula.contrasts import load_formulaic, with_contrasts
 from partsketch.sources.formula.design import BASIS, CATEGORY, NUMBER, Design, Factor, Term
 from partsketch.sources.formula.expressions import BASES, called, read_expression
 from partsketch.sources.roles import check_names
-from partsketch.sources.storage import DATES, Column
+from partsketch.sources.storage import DATES, Column, in_words, parts_of_dates
 
 
 @dataclass(frozen=True)
@@ -161,11 +161,9 @@ def _compares(tree: ast.AST) -> bool:
 
 
 def _refused_type(column: Column) -> str:
-    if column.type_name in DATES:
-        return (
-            f"Column '{column.name}' holds {column.type_name}s: say what to take of them, such as days({column.name}), "
-            f"hour({column.name}) or C(month({column.name}))."
-        )
+    if column.type_name in DATES and parts_of_dates(column):
+        what = f"Column '{column.name}' holds {in_words(column)}"
+        return f"{what}: say what to take of them, such as {parts_of_dates(column)}."
     return f"Column '{column.name}' is of type {column.type_name}, which formulas cannot use: leave it out."
 
 

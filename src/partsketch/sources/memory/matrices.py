@@ -14,6 +14,9 @@ from partsketch.common.linalg.column_kernels import copy_transposed
 from partsketch.sources.base import FilePart
 from partsketch.sources.storage import Column, Kind, RawBlock, StorageCapabilities, check_numeric, clip
 
+#: What dtypes of times are called.
+_TIMES = {"M": "timestamp", "m": "duration"}
+
 
 @dataclass(frozen=True)
 class MemoryPart:
@@ -158,4 +161,4 @@ def _columns(array: NDArray[Any], what: str) -> tuple[Column, ...]:
 
 def _field(name: str, dtype: np.dtype[Any]) -> Column:
     kind: Kind = "number" if dtype.kind in "biuf" and not dtype.shape else "text" if dtype.kind in "US" else "other"
-    return Column(name, kind, "text" if kind == "text" else str(dtype))
+    return Column(name, kind, "text" if kind == "text" else _TIMES.get(dtype.kind, str(dtype)))

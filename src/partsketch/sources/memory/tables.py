@@ -40,7 +40,10 @@ def table_rows(data: Any) -> Rows:
 
 
 def other_rows(data: Any) -> Rows | None:
-    """Return the rows of what becomes a table or a stream when asked: a dict, a Dataset, a LazyFrame; else None."""
+    """Return the rows of what becomes a table or a stream when asked, else None.
+
+    These are a dict, a Dataset, a LazyFrame, and a function that gives a new stream whenever it is called.
+    """
     import pyarrow as pa
 
     try:
@@ -51,11 +54,48 @@ def other_rows(data: Any) -> Rows | None:
             # Its columns of folders are among the others; no more than some batches are in memory.
             return StreamRows(Reopened(partial(_scanned, data), "Arrow dataset"), data.schema)
         if "polars" in modules and hasattr(data, "collect"):
-            return TableRows(pa.table(data.collect()))
+            return _lazy_rows(data)
+        if callable(data) and not isinstance(data, type):
+            return StreamRows(Reopened(partial(_called, data), "stream of Arrow batches"), _called(data).schema)
     except (pa.ArrowException, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"The {type(data).__name__} cannot be read as a table: {reason}.") from error
     return None
+
+
+def _lazy_rows(frame: Any) -> Rows:
+    """Return the rows of a LazyFrame, as a stream where polars can give one."""
+    import pyarrow as pa
+
+    if not hasattr(frame, "collect_batches"):
+        return TableRows(pa.table(frame.collect()))
+    fields = pa.table(frame.limit(0).collect()).schema
+    schema = pa.schema([pa.field(field.name, field.type) for field in fields])
+    return StreamRows(Reopened(partial(_collected, frame, schema), "LazyFrame"), schema)
+
+
+def _collected(frame: Any, schema: Any) -> Any:
+    import pyarrow as pa
+
+    def batches() -> Iterator[Any]:
+        for frame_batch in frame.collect_batches(maintain_order=True):
+            for batch in pa.table(frame_batch).to_batches():
+                yield pa.RecordBatch.from_arrays(batch.columns, names=schema.names)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _called(give: Callable[[], Any]) -> Any:
+    import pyarrow as pa
+
+    given = give()
+    if isinstance(given, pa.RecordBatchReader):
+        return given
+    if isinstance(given, pa.Table):
+        return given.to_reader()
+    if not hasattr(given, "__arrow_c_stream__"):
+        raise InputError(f"The function gave a {type(given).__name__}: it must give an Arrow stream at every call.")
+    return _open_stream(given)
 
 
 def _scanned(data: Any) -> Any:

@@ -1,0 +1,117 @@
+"""CSV as people have it: other separators, decimal commas, no header, compressed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import partsketch as ps
+from partsketch.common.errors import InputError
+
+ROWS = 50
+
+
+def table() -> Any:
+    generator = np.random.default_rng(3)
+    x = generator.standard_normal(ROWS).round(3)
+    flag = generator.random(ROWS) < 0.5
+    return pa.table({"x": x, "flag": flag, "y": (2 * x + flag + generator.standard_normal(ROWS)).round(3)})
+
+
+def written(folder: Path, separator: str = ",", decimal: str = ".", header: bool = True, name: str = "a.csv") -> Path:
+    path = folder / name
+    lines = [separator.join(table().column_names)] if header else []
+    for row in zip(*table().to_pydict().values(), strict=True):
+        lines.append(separator.join(str(value).replace(".", decimal) for value in row))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "tab", "|", " "])
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize("header", [True, False])
+def test_the_same_model_however_it_is_written(separator: str, decimal: str, header: bool, tmp_path: Path) -> None:
+    path = written(tmp_path, {"tab": "\t"}.get(separator, separator), decimal, header)
+    files = ps.CsvFiles(path, separator=separator, decimal=decimal, header=header)
+    expected = ps.fit(table(), "y")
+    model = ps.fit(files, "y" if header else "c2")
+    np.testing.assert_array_equal(model.coefficients, expected.coefficients)
+    np.testing.assert_array_equal(model.predict(files), expected.predict(table()))
+    assert model.feature_names == (("x", "flag") if header else ("c0", "c1"))
+    assert model.record.asked is not None
+    assert model.record.asked["paths"] == [str(path)]
+    assert "separator" in model.record.data
+
+
+@pytest.mark.parametrize(("ending", "codec"), [("gz", "gzip"), ("zst", "zstd"), ("bz2", "bz2")])
+def test_compressed_files_are_streamed(ending: str, codec: str, tmp_path: Path) -> None:
+    expected = ps.fit(table(), "y").coefficients
+    for kind, options in (("csv", ","), ("tsv", "\t")):
+        with pa.CompressedOutputStream(str(tmp_path / f"a.{kind}.{ending}"), codec) as out:
+            pyarrow.csv.write_csv(table(), out, pyarrow.csv.WriteOptions(delimiter=options))
+        np.testing.assert_array_equal(ps.fit(str(tmp_path / f"a.{kind}.{ending}"), "y").coefficients, expected)
+    recommended = ps.plan(str(tmp_path / f"a.csv.{ending}"), "y").recommended
+    assert recommended is not None
+    assert recommended.method == "exact"
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_another_separator_is_found_out(decimal: str, tmp_path: Path) -> None:
+    path = written(tmp_path, ";", decimal)
+    with pytest.raises(
+        InputError, match=r"^The first line of a.csv has no ',' but ';': .*separator=';'\) \(--separator"
+    ):
+        ps.fit(str(path), "y")
+    with pytest.raises(InputError, match=r"has no '\\t' but ','.*--separator ,"):
+        ps.fit(ps.CsvFiles(written(tmp_path), separator="tab"), "y")
+
+
+def test_another_decimal_mark_is_found_out(tmp_path: Path) -> None:
+    path = written(tmp_path, ";", ",")
+    with pytest.raises(
+        InputError, match=r"'x' has '2,041' in row 0 of a.csv; if ',' is its decimal mark, .*--decimal ','"
+    ):
+        ps.fit(ps.CsvFiles(path, separator=";"), "y")
+    # Numbers first, and a comma far below: found when the rows are read.
+    rows = "".join(f"{number};{number}.5\n" for number in range(200_000))
+    (tmp_path / "late.csv").write_text(f"x;y\n{rows}3;1,5\n")
+    with pytest.raises(InputError, match=r"text '1,5' in row 200000 \(late.csv, row 200000\).*--decimal ','"):
+        ps.fit(ps.CsvFiles(tmp_path / "late.csv", separator=";"), "y")
+    # With a decimal comma a point is none.
+    with pytest.raises(InputError, match=r"'x' has '2.041' in row 0 .*--decimal '.'"):
+        ps.fit(ps.CsvFiles(written(tmp_path, ";"), separator=";", decimal=","), "y")
+
+
+def test_a_header_where_none_was_said_to_be(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"'c0' has numbers, but 'x' in row 0 of a.csv is not one"):
+        ps.fit(ps.CsvFiles(written(tmp_path), header=False), "c2")
+    written(tmp_path, header=False)
+    (tmp_path / "b.csv").write_text("1,2\n")
+    with pytest.raises(InputError, match=r"b.csv has 2 values instead of 3 in line 1"):
+        ps.fit(ps.CsvFiles(tmp_path, header=False), "c2")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"separator": ";;"}, "separator .* is ';;': it must be one character"),
+        ({"separator": '"'}, "it must be one character"),
+        ({"decimal": "x"}, "decimal .* is 'x': it must be one mark"),
+        ({"decimal": ","}, "',', which separates the values too"),
+        ({"decimal": ";", "separator": ";"}, "';', which separates the values too"),
+    ],
+)
+def test_formats_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ps.CsvFiles("a.csv", **options)
+
+
+def test_formats_are_for_csv_alone(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.ones((3, 2)))
+    with pytest.raises(InputError, match=r"a\.npy is NumPy, and separator, decimal and header"):
+        ps.fit(ps.CsvFiles(tmp_path / "a.npy", separator=";"), "x0")
