@@ -70,7 +70,7 @@ def test_rows_give_the_bits_of_their_columns(
     padded = padded_width(max(1, len(columns)))
     chunk, out = np.zeros((padded, STRIP_ROWS + gap)), np.empty((padded, padded))
     chunk[: len(columns)] = np.nan
-    gram_of_rows(features, others, roots, int(intercept), chunk, out)
+    gram_of_rows(features, others, roots, 0, len(features), int(intercept), chunk, column_addresses(chunk), out)
     expected = gram(np.concatenate([columns, np.zeros((padded - len(columns), rows))]))
     assert np.array_equal(out, expected)
 

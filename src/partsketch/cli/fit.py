@@ -97,9 +97,15 @@ def _timed(source: Source, options: FitOptions, engine: Engine) -> _Timed:
 
 
 def _warm_up(source: Source, options: FitOptions) -> None:
-    """Load what is loaded once: the clocks compare two fits, and it should count for neither."""
+    """Load what is loaded once: the clocks compare two fits, and it should count for neither.
+
+    A fit that is exact is compared with nothing, and loads what it needs itself.
+    """
+    from partsketch.fitting.limits import limits_from
     from partsketch.sketches.base import get_sketch
 
+    if options.method == "exact" or (options.method == "auto" and not limits_from(options.limits).any):
+        return
     for kind in (options.sketch, "triangular"):
         get_sketch(kind).prepare()
     if source.replayable and options.on_partition_error == "raise":

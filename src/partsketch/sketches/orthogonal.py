@@ -18,11 +18,10 @@ import math
 import os
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import gammaincinv
 
 from partsketch.common.errors import InputError
 from partsketch.common.sketch_law import ORTHOGONAL
+from partsketch.common.special import gammaincinv
 from partsketch.sketches.accumulator import FloatArray
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sketches.cost import SketchCost
@@ -87,6 +86,8 @@ def orthogonal_rows(factor: FloatArray, size: int, row_count: int, seed: int | N
     array of shape (size, columns)
         `√(p/m) H A`; all that the rows tell, above rows of zeros, when m ≥ p.
     """
+    from scipy.linalg import solve_triangular
+
     rows = _compressed(factor, row_count)
     if size >= row_count:
         return np.vstack([rows, np.zeros((max(0, size - len(rows)), rows.shape[1]))])[:size]

@@ -80,11 +80,11 @@ class TriangularAccumulator(Accumulator):
         """Take tiles where they lie, while the plain Gram matrix serves."""
         if not self._in_place or addresses.size > WIDEST_KERNEL:
             return 0
-        product = self._room_for_product(addresses.size)
+        product, room = self._room_for_product(addresses.size), np.empty_like(addresses)
 
         def add_from(tile: int, stop: int) -> int:
             here = addresses + tile * steps
-            return add_tiles_of_columns(here, steps, stop - tile, tile_rows, product, *self._trusted())  # type: ignore[no-any-return]
+            return add_tiles_of_columns(here, steps, room, stop - tile, tile_rows, product, *self._trusted())  # type: ignore[no-any-return]
 
         return self._add_tiles(
             tiles,
@@ -101,7 +101,7 @@ class TriangularAccumulator(Accumulator):
             # Columns whose distance is no power of two do not compete for the same few places in the cache.
             self._strip = np.zeros((padded, STRIP_ROWS + 8))
         ones = self._width - rows.features.shape[1] - self._targets
-        work = (ones, self._strip, self._room_for_product(padded))
+        work = (ones, self._strip, column_addresses(self._strip), self._room_for_product(padded))
 
         def add_from(tile: int, stop: int) -> int:
             here = slice(tile * tile_rows, stop * tile_rows)

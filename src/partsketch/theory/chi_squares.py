@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import digamma, gammaln, polygamma
 
+from partsketch.common.special import digamma, gammaln, polygamma
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.confidence import ConfidenceDistribution
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtri, chndtrix, ncfdtri, ndtri
 
 from partsketch.common.errors import InputError
+from partsketch.common.special import chdtri, chndtrix, ncfdtri, ndtri
 
 _TAIL = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4)
 #: Where a distribution of the kind "quantiles" is known; between them it is interpolated.

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import fdtri
 
 from partsketch.common.errors import InputError
+from partsketch.common.special import fdtri
 from partsketch.theory.arguments import (
     FloatArray,
     require_count,

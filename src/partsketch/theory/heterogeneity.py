@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import fdtrc
 
+from partsketch.common.special import fdtrc
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.moments import PartitionMoments, pooled_moments
 from partsketch.theory.sketch_moments import SketchMoments

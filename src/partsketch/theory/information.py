@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import qr
-from scipy.special import digamma
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.solve import RANK_TOLERANCE, sketch_rounding
+from partsketch.common.special import digamma
 from partsketch.theory.arguments import require_count
 
 #: log(2πe): twice the entropy, in nats, of a normal variable of variance one.
@@ -80,6 +79,8 @@ def sketch_information_bound(sketch: ArrayLike, row_count: int, known_columns: i
         return InformationBound(0.0, 0.0, 0.0, True)
     columns, dependence = scaled.shape[1], math.nan
     if size >= columns:
+        from scipy.linalg import qr
+
         diagonal = np.abs(np.diagonal(qr(scaled, mode="r", pivoting=True)[0]))
         # Columns that follow from others add nothing to what the others tell.
         columns = int(np.sum(diagonal > RANK_TOLERANCE + sketch_rounding(row_count)))

@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import qr
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.solve import sketch_rounding, solve_least_squares
@@ -152,6 +151,8 @@ def require_full_rank(moments: PartitionMoments, partition: int | None, names: S
     """Refuse a singular Gram matrix, naming the partition and the columns that depend on the others."""
     if moments.rank == moments.columns:
         return
+    from scipy.linalg import qr
+
     lengths = np.linalg.norm(moments.root, axis=0)
     _, pivots = qr(moments.root / np.where(lengths > 0, lengths, 1.0), mode="r", pivoting=True)
     dependent = sorted(int(column) for column in pivots[moments.rank :])

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaincinv
 
 from partsketch.common.errors import InputError
+from partsketch.common.special import betaincinv
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.chi_squares import deviation_from_estimate, log_moments, mean_of_inverses, ratio_confidence

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, polygamma
 
 from partsketch.common.errors import InputError
 from partsketch.common.sketch_law import SketchLaw
+from partsketch.common.special import digamma, polygamma
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.heterogeneity import Heterogeneity, constant_noise_heterogeneity

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import polygamma
 
 from partsketch.common.errors import InputError
+from partsketch.common.special import polygamma
 from partsketch.theory.arguments import FloatArray, weights_for
 from partsketch.theory.excess_loss import sketch_terms
 from partsketch.theory.moments import PartitionLike, moments_of, pooled_moments, require_full_rank, trace_products

@@ -6,10 +6,13 @@ routines reached through their C addresses do not.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +27,10 @@ FloatArray = NDArray[np.float64]
 
 #: Up to this many columns the compiled Gram kernel is quicker than the library, which packs its operands first.
 WIDEST_KERNEL = 128
+
+#: Up to this width triangles are solved as any matrix is, by NumPy: an upper triangle is its own LU decomposition, with
+#: no rows exchanged, so nothing but the back substitution rounds. Wider ones are worth loading SciPy.
+_WIDEST_TRIANGLE_OF_NUMPY = 128
 
 
 def tile_rows_for(width: int) -> int:
@@ -63,11 +70,30 @@ def gram(columns: FloatArray) -> FloatArray:
 
 @cache
 def _thread_pools() -> ThreadpoolController:
-    # SciPy brings a BLAS of its own; it must be loaded before the libraries are looked for.
-    import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
+    # SciPy brings a BLAS of its own; it must be loaded before the libraries are looked for.
+    if not _load_library_of_scipy():
+        import scipy.linalg  # noqa: F401
     return ThreadpoolController()
+
+
+def _load_library_of_scipy() -> bool:
+    """Load the BLAS that lies beside SciPy, as its wheels have it: all of SciPy takes twenty times as long."""
+    place = find_spec("scipy")
+    folders = place.submodule_search_locations or () if place is not None else ()
+    found = [
+        library
+        for folder in folders
+        for beside in (Path(folder).with_name("scipy.libs"), Path(folder) / ".dylibs")
+        for library in beside.glob("*openblas*")
+    ]
+    try:
+        for library in found:
+            ctypes.CDLL(str(library))
+    except OSError:
+        return False
+    return bool(found)
 
 
 class _Limit:
@@ -114,12 +140,26 @@ def triangular_factor(*stacked: FloatArray) -> FloatArray:
 
 def triangular_inverse(factor: FloatArray, lower: bool = False) -> FloatArray:
     """Return the inverse of a triangular matrix; LinAlgError if it has none."""
+    if lower:
+        return triangular_inverse(factor.T).T
+    if len(factor) <= _WIDEST_TRIANGLE_OF_NUMPY:
+        return np.asarray(np.linalg.inv(factor))
     from scipy.linalg.lapack import dtrtri
 
-    inverse, failed = dtrtri(factor, lower=lower)
+    inverse, failed = dtrtri(factor)
     if failed:
         raise np.linalg.LinAlgError("a diagonal entry of the triangle is zero")
     return np.asarray(inverse)
+
+
+def triangular_solve(factor: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the solution of R x = b for an upper triangle R without zeros on its diagonal."""
+    if len(factor) <= _WIDEST_TRIANGLE_OF_NUMPY:
+        return np.asarray(np.linalg.solve(factor, right))
+    from scipy.linalg.lapack import dtrtrs
+
+    # The function of LAPACK itself: what SciPy puts around it takes longer than a small triangle.
+    return np.asarray(dtrtrs(factor, right)[0])
 
 
 def with_positive_diagonal(factor: FloatArray) -> FloatArray:

@@ -26,6 +26,9 @@ from partsketch.common.linalg.lanes import LANES, transpose_eight
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+# Compiled once, within what calls them: a function of its own would be compiled, and then again with each caller.
+_inlined = compiled_with(inline="always")
+
 #: Columns are worked on in groups of this many: four by four sums stay in registers.
 GROUP = 4
 
@@ -52,16 +55,16 @@ def _pointer(typing_context: Any, address: Any) -> Any:
 
 # Sums may be split among the lanes of vector registers; the compiled order is the same in every call.
 @compiled_with(fastmath={"reassoc", "contract", "nsz"})
-def _group_products(addresses: IntArray, i: int, j: int, rows: int, out: FloatArray) -> None:
-    """Add the inner products of columns i to i + 3 with columns j to j + 3."""
-    a0 = numba.carray(_pointer(addresses[i]), rows)
-    a1 = numba.carray(_pointer(addresses[i + 1]), rows)
-    a2 = numba.carray(_pointer(addresses[i + 2]), rows)
-    a3 = numba.carray(_pointer(addresses[i + 3]), rows)
-    b0 = numba.carray(_pointer(addresses[j]), rows)
-    b1 = numba.carray(_pointer(addresses[j + 1]), rows)
-    b2 = numba.carray(_pointer(addresses[j + 2]), rows)
-    b3 = numba.carray(_pointer(addresses[j + 3]), rows)
+def _group_products(addresses: IntArray, i: int, j: int, begin: int, rows: int, out: FloatArray) -> None:
+    """Add the inner products of columns i to i + 3 with columns j to j + 3, from row `begin` on."""
+    a0 = numba.carray(_pointer(addresses[i] + 8 * begin), rows)
+    a1 = numba.carray(_pointer(addresses[i + 1] + 8 * begin), rows)
+    a2 = numba.carray(_pointer(addresses[i + 2] + 8 * begin), rows)
+    a3 = numba.carray(_pointer(addresses[i + 3] + 8 * begin), rows)
+    b0 = numba.carray(_pointer(addresses[j] + 8 * begin), rows)
+    b1 = numba.carray(_pointer(addresses[j + 1] + 8 * begin), rows)
+    b2 = numba.carray(_pointer(addresses[j + 2] + 8 * begin), rows)
+    b3 = numba.carray(_pointer(addresses[j + 3] + 8 * begin), rows)
     s00 = s01 = s02 = s03 = 0.0
     s10 = s11 = s12 = s13 = 0.0
     s20 = s21 = s22 = s23 = 0.0
@@ -106,15 +109,22 @@ def _group_products(addresses: IntArray, i: int, j: int, rows: int, out: FloatAr
     out[i + 3, j + 3] += s33
 
 
-@compiled
-def add_products(addresses: IntArray, rows: int, out: FloatArray) -> None:
-    """Add the upper triangle of the Gram matrix of the columns at these addresses, groups of four at a time."""
+@_inlined
+def add_products(addresses: IntArray, begin: int, rows: int, out: FloatArray) -> None:
+    """Add the upper triangle of the Gram matrix of some rows of the columns at these addresses, by groups of four."""
     for i in range(0, addresses.size, GROUP):
         for j in range(i, addresses.size, GROUP):
-            _group_products(addresses, i, j, rows, out)
+            _group_products(addresses, i, j, begin, rows, out)
 
 
-@compiled
+@_inlined
+def _clear(out: FloatArray) -> None:
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = 0.0
+
+
+@_inlined
 def _mirror(out: FloatArray) -> None:
     for i in range(out.shape[0]):
         for j in range(i):
@@ -127,21 +137,17 @@ def gram_of_columns(addresses: IntArray, rows: int, out: FloatArray) -> None:
 
     For up to about a hundred columns this takes half the time of a general library, which packs its operands first.
     """
-    width = addresses.size
-    out[:] = 0.0
-    here = np.empty(width, np.int64)
+    _clear(out)
     for begin in range(0, rows, STRIP_ROWS):
-        count = min(STRIP_ROWS, rows - begin)
-        for column in range(width):
-            here[column] = addresses[column] + 8 * begin
-        add_products(here, count, out)
+        add_products(addresses, begin, min(STRIP_ROWS, rows - begin), out)
     _mirror(out)
 
 
 @compiled
-def _copy_transposed(rows: FloatArray, address: int, step: int) -> None:
-    """Write column j of some rows to the address and the j · step numbers from there on."""
-    height, width = rows.shape
+def _copy_transposed(rows: FloatArray, begin: int, end: int, address: int, step: int) -> None:
+    """Write column j of rows from begin to end to the address and the j · step numbers from there on."""
+    height, width = end - begin, rows.shape[1]
+    first = begin * width
     out = numba.carray(_pointer(address), max(0, (width - 1) * step + height))
     flat = rows.reshape(-1)
     whole = height & -LANES if width >= LANES else 0
@@ -149,41 +155,47 @@ def _copy_transposed(rows: FloatArray, address: int, step: int) -> None:
         for left in range(0, width, LANES):
             # The last eight columns may have been written in part: again, with the same numbers.
             column = min(left, width - LANES)
-            transpose_eight(out, column * step + row, step, flat, row * width + column, width)
+            transpose_eight(out, column * step + row, step, flat, first + row * width + column, width)
     for top in range(whole, height, _ROWS_AT_ONCE):
         bottom = min(top + _ROWS_AT_ONCE, height)
         for column in range(width):
             for row in range(top, bottom):
-                out[column * step + row] = flat[row * width + column]
+                out[column * step + row] = flat[first + row * width + column]
 
 
 @compiled
 def gram_of_rows(
-    features: FloatArray, targets: FloatArray, roots: FloatArray, ones: int, strip: FloatArray, out: FloatArray
+    features: FloatArray,
+    targets: FloatArray,
+    roots: FloatArray,
+    first: int,
+    last: int,
+    ones: int,
+    strip: FloatArray,
+    addresses: IntArray,
+    out: FloatArray,
 ) -> None:
-    """Write the Gram matrix of the columns [1, features, targets] of rows that lie one after another.
+    """Write the Gram matrix of the columns [1, features, targets] of rows that lie one after another, first to last.
 
     `roots` are the square roots of the weights of the rows; empty when every row counts once. The bits are those of
     `gram_of_columns`. `strip` has room for the columns of `STRIP_ROWS` rows, one after another; the padding, its last
-    columns, is zero.
+    columns, is zero; `addresses` are those of its columns.
     """
-    rows, width = features.shape
-    columns, step = strip.shape
-    out[:] = 0.0
-    addresses = np.empty(columns, np.int64)
-    for column in range(columns):
-        addresses[column] = strip.ctypes.data + 8 * column * step
-    strip[:ones] = 1.0
-    for begin in range(0, rows, STRIP_ROWS):
-        end = min(begin + STRIP_ROWS, rows)
-        _copy_transposed(features[begin:end], addresses[ones], step)
-        _copy_transposed(targets[begin:end], addresses[ones] + 8 * width * step, step)
+    # Loops, not slices: those take the compiler ten times as long.
+    width, step = features.shape[1], strip.shape[1]
+    _clear(out)
+    for begin in range(first, last, STRIP_ROWS):
+        end = min(begin + STRIP_ROWS, last)
+        for column in range(ones):
+            for row in range(end - begin):
+                strip[column, row] = 1.0
+        _copy_transposed(features, begin, end, addresses[ones], step)
+        _copy_transposed(targets, begin, end, addresses[ones] + 8 * width * step, step)
         if roots.shape[0]:
-            strip[:ones] = 1.0
             for column in range(ones + width + targets.shape[1]):
                 for row in range(begin, end):
                     strip[column, row - begin] *= roots[row]
-        add_products(addresses, end - begin, out)
+        add_products(addresses, np.int64(0), end - begin, out)
     _mirror(out)
 
 
@@ -236,7 +248,7 @@ def copy_columns(addresses: IntArray, begin: int, out: FloatArray) -> None:
 def copy_transposed(rows: NDArray[np.generic], out: FloatArray) -> None:
     """Copy rows into `out`, one row of `out` per column; rows of doubles that lie one after another go quickest."""
     if rows.dtype == np.float64 and rows.flags.c_contiguous and rows.flags.aligned and out.strides[1] == 8:
-        _copy_transposed(rows, out.__array_interface__["data"][0], out.strides[0] // 8)
+        _copy_transposed(rows, 0, len(rows), out.__array_interface__["data"][0], out.strides[0] // 8)
     else:
         out[...] = rows.T
 

@@ -11,13 +11,33 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import njit
+from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
+
+
+class _KeptCode(FunctionCache):
+    """Compiled code on disk, loaded without the tables that only the compiler needs.
+
+    numba fills them before it looks on the disk; that takes longer than everything else a small fit does. The compiler
+    fills them itself when nothing is found.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # Kernels that need memory of their own ask numba for it.
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
 
 def compiled_with(**options: Any) -> Callable[[Any], Any]:
     """Return the decorator of a kernel that needs more of the compiler than others do."""
 
     def made(function: Any) -> Any:
-        return njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        kernel = njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        # Without a compiler (NUMBA_DISABLE_JIT) the kernel is the function.
+        if type(getattr(kernel, "_cache", None)) is FunctionCache:
+            kernel._cache.__class__ = _KeptCode
+        return kernel
 
     return made
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from partsketch.common.linalg.blas import triangular_factor, triangular_inverse
+from partsketch.common.linalg.blas import triangular_factor, triangular_inverse, triangular_solve
 from partsketch.common.linalg.precise_solve import solve_precisely
 from partsketch.common.linalg.solution import FloatArray, Solution, condition_of, gradient_left
 
@@ -132,8 +132,6 @@ def _inflations(root: FloatArray, free: int) -> tuple[FloatArray, FloatArray] | 
 
 def _solve_in_doubles(rows: DoubleDouble, width: int, free: int, tolerance: float, rounding: float) -> Solution | None:
     """Solve by a triangular factor, or return None where doubles are not enough."""
-    from scipy.linalg.lapack import dtrtrs
-
     if rows.high.shape[0] < width or width == 0:
         return None
     much = rows.high.shape[0] * float(rows.high.shape[1]) ** 2 > _MUCH_WORK
@@ -149,8 +147,7 @@ def _solve_in_doubles(rows: DoubleDouble, width: int, free: int, tolerance: floa
         return None
     inverse, _ = found
     projected = factor[:width, width:]
-    # The function of LAPACK itself: what SciPy puts around it takes longer than a small triangle.
-    coefficients = np.asarray(dtrtrs(root, projected)[0])
+    coefficients = triangular_solve(root, projected)
     missed = projected - root @ coefficients
     left_over = factor[width:, width:]
     return Solution(

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from partsketch.common.linalg.blas import triangular_factor
 from partsketch.sketches.accumulator import Accumulator, Columns, Stream
@@ -90,6 +89,8 @@ class Influential:
 def _leverage(factor: FloatArray, rows: FloatArray) -> FloatArray:
     lengths, diagonal = np.linalg.norm(factor, axis=0), np.abs(np.diagonal(factor))
     if len(factor) == factor.shape[1] and (diagonal > _CLEARLY_APART * lengths).all():
+        from scipy.linalg import solve_triangular
+
         return np.asarray(np.sum(solve_triangular(factor, rows.T, trans=1, check_finite=False) ** 2, axis=0))
     moments = PartitionMoments(np.column_stack([factor, np.zeros(len(factor))]), max(1, len(factor)))
     return np.asarray(np.sum((rows @ moments.inverse_root) ** 2, axis=1))

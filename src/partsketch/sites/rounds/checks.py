@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtri
 
 from partsketch.common.errors import InputError
+from partsketch.common.special import chdtri
 from partsketch.sites.agreement import Named
 from partsketch.sites.rounds.answer import Answer
 from partsketch.sites.rounds.question import Question, SiteName

@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.column_kernels import gram_of_columns, gram_of_rows
-from partsketch.common.linalg.compiled import compiled
+from partsketch.common.linalg.compiled import compiled, compiled_with
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+# Compiled once, within what calls them: a function of its own would be compiled, and then again with each caller.
+_inlined = compiled_with(inline="always")
 
-@compiled
+
+@_inlined
 def add_scaled_gram(total: FloatArray, product: FloatArray, scale: FloatArray, out: FloatArray) -> float:
     """Write total + D product D, D being the diagonal matrix of the scales, and return its largest diagonal entry.
 
@@ -32,7 +35,7 @@ def add_scaled_gram(total: FloatArray, product: FloatArray, scale: FloatArray, o
     return largest if nothing == 0.0 else -1.0
 
 
-@compiled
+@_inlined
 def _taken(total: FloatArray, product: FloatArray, scale: FloatArray, spare: FloatArray, inflation: float) -> bool:
     growth = add_scaled_gram(total, product, scale, spare)
     # Infinity times zero is not at most one.
@@ -53,6 +56,7 @@ def add_tiles_of_rows(
     tile_rows: int,
     ones: int,
     strip: FloatArray,
+    addresses: IntArray,
     product: FloatArray,
     total: FloatArray,
     scale: FloatArray,
@@ -65,7 +69,7 @@ def add_tiles_of_rows(
     """
     for begin in range(0, features.shape[0] - tile_rows + 1, tile_rows):
         end = begin + tile_rows
-        gram_of_rows(features[begin:end], targets[begin:end], roots[begin:end], ones, strip, product)
+        gram_of_rows(features, targets, roots, begin, end, ones, strip, addresses, product)
         if not _taken(total, product, scale, spare, inflation):
             return begin // tile_rows
     return len(features) // tile_rows
@@ -75,6 +79,7 @@ def add_tiles_of_rows(
 def add_tiles_of_columns(
     addresses: IntArray,
     steps: IntArray,
+    here: IntArray,
     tiles: int,
     tile_rows: int,
     product: FloatArray,
@@ -83,11 +88,14 @@ def add_tiles_of_columns(
     spare: FloatArray,
     inflation: float,
 ) -> int:
-    """Do the same with columns at these addresses, which are `steps` bytes further on in the next tile."""
-    here = addresses.copy()
+    """Do the same with columns at these addresses, which are `steps` bytes further on in the next tile.
+
+    `here` has room for the addresses of one tile.
+    """
     for tile in range(tiles):
+        for column in range(addresses.size):
+            here[column] = addresses[column] + tile * steps[column]
         gram_of_columns(here, tile_rows, product)
         if not _taken(total, product, scale, spare, inflation):
             return tile
-        here += steps
     return tiles

@@ -108,7 +108,7 @@ def sum_groups(rows, roots, order, starts, strip, centre, sums, ends):  # type: 
                 for j in range(width):
                     for place in range(count):
                         strip[j, place] *= roots[order[begin + place]]
-            add_products(addresses, count, out)
+            add_products(addresses, np.int64(0), count, out)
         for i in range(width):
             for j in range(i, width):
                 sums[group, i, j] = sums[group, j, i] = out[i, j]
