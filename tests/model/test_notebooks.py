@@ -9,13 +9,17 @@ from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import numpy as np
 import pyarrow as pa
 import pytest
+from IPython.display import HTML
+from nbclient import NotebookClient
 
 import partsketch as ps
 from partsketch.common.terminal import text_console
 from partsketch.common.units import estimate_text
+from partsketch.engines.progress import RowProgress
 
 #: What a notebook calls.
 in_notebook = methodcaller("_repr_html_")
@@ -47,7 +51,7 @@ def test_a_long_model_is_cut_in_the_middle() -> None:
     assert len(str(model.summary()).splitlines()) > 120
 
 
-@pytest.mark.parametrize("shown", ["plan", "diagnosis", "summary", "table"])
+@pytest.mark.parametrize("shown", ["plan", "diagnosis", "summary", "table", "path", "certificate", "test"])
 def test_everything_else_shows_its_text(shown: str) -> None:
     data = rows(["y", "x"])
     model = ps.fit(data, "y")
@@ -56,10 +60,13 @@ def test_everything_else_shows_its_text(shown: str) -> None:
         "diagnosis": lambda: ps.diagnose(data, "y", n_partitions=2),
         "summary": model.summary,
         "table": lambda: ps.table([model]),
+        "path": lambda: ps.summarise(data, ["y", "x"], partition_by="shuffle", n_partitions=3).ridge_path("y", folds=3),
+        "certificate": lambda: model.certificate,
+        "test": lambda: model.test("x = 0"),
     }
     made = makers[shown]()
     assert repr(made) == str(made)
-    assert in_notebook(made).startswith(("<pre>", "<table>", "<p>"))
+    assert in_notebook(made).startswith(("<pre ", "<table>", "<p>"))
 
 
 def test_text_goes_to_its_file_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,3 +117,58 @@ def test_every_form_of_a_summary_has_the_same_numbers(tmp_path: Path) -> None:
 )
 def test_digits_that_the_error_leaves(value: float, error: float | None, shown: str) -> None:
     assert estimate_text(value, error) == shown
+
+
+def test_summaries_are_a_table_of_partitions() -> None:
+    data = rows(["y", "<b>"]).append_column("g", pa.array(np.arange(200) % 30))
+    page = in_notebook(ps.summarise(data, partition_by="g"))
+    assert "30 partitions, 200 rows" in page
+    assert page.count("<tr>") == 22
+    assert "… 10 more" in page
+    assert "<b>" not in page
+
+
+class _Shell:
+    kernel = object()
+
+
+def test_a_notebook_has_a_bar_once_a_second_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, page: HTML) -> None:
+            shown.append(page.data)
+
+    clock = iter([0.0, 0.5, 2.0, 2.0, 2.1, 2.1, 3.0])
+    monkeypatch.setattr("IPython.get_ipython", _Shell)
+    monkeypatch.setattr("IPython.display.display", lambda page, display_id: Handle())
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    with RowProgress(1000) as progress:
+        progress.advance(100)  # half a second: nothing yet
+        assert shown == []
+        progress.advance(300)
+        progress.advance(100)  # a tenth of a second later: the browser is not told again
+    assert shown == ['reading rows <progress value="400" max="1000"></progress> 400 of 1,000', ""]
+
+
+def results(outputs: list[Any]) -> list[Any]:
+    assert {output.output_type for output in outputs} <= {"execute_result", "display_data"}
+    assert all(output.data["text/html"] == "" for output in outputs if output.output_type == "display_data")
+    return [output for output in outputs if output.output_type == "execute_result"]
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_and_every_table_is_there_once() -> None:
+    path = Path(__file__).parents[2] / "examples" / "trips.ipynb"
+    notebook = nbformat.read(path, 4)
+    NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    # A bar of progress, taken away again, is an output too where reading took longer than a second.
+    outputs = [results(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"]
+    assert [len(shown) for shown in outputs] == [1] * len(outputs)
+    pages = ["".join(shown[0].data.get("text/html", "")) for shown in outputs]
+    assert sum("<table>" in page for page in pages) == 3
+    assert sum("<pre " in page for page in pages) == 2
+    # What stands in the file is what comes out: the same seeds, and digits that errors leave.
+    kept = [results(cell.outputs) for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+    for old, new in zip(kept[:6], outputs[:6], strict=True):
+        assert old[0].data == new[0].data

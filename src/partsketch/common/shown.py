@@ -1,4 +1,4 @@
-"""What prints as a table does so wherever it is shown: its text in a session, the same preformatted in a notebook."""
+"""What prints as text does so wherever it is shown: its text in a session, the same in a notebook."""
 
 from __future__ import annotations
 
@@ -12,4 +12,8 @@ class ShownAsText:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        text = str(self)
+        if "\n" not in text:
+            return f"<p>{html.escape(text)}</p>"
+        # Pages around it may have other ideas of what a table of text looks like.
+        return f'<pre style="font-family: monospace; white-space: pre; overflow-x: auto">{html.escape(text)}</pre>'

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.common.shown import ShownAsText
 from partsketch.common.units import p_value_phrase
 from partsketch.model.certificate_estimates import (
     estimate_stack,
@@ -42,8 +43,8 @@ _STACKED = {
 }
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(ShownAsText):
     """How far a fit is from exact least squares on the same rows, and how that is known.
 
     Attributes

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.common.shown import ShownAsText
 from partsketch.common.units import p_value_phrase
 from partsketch.model.around_exact import MOST_COLUMNS_WITH_COVARIANCE
 from partsketch.model.restrictions import read_restrictions
@@ -49,8 +50,8 @@ class Spread(NamedTuple):
         return t_values, np.asarray(2 * stdtr(self.freedom, -np.abs(t_values)), dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class RestrictionTest:
+@dataclass(frozen=True, repr=False)
+class RestrictionTest(ShownAsText):
     """An F test of linear restrictions on the coefficients.
 
     Attributes

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each, triangular_factor
+from partsketch.common.shown import ShownAsText
 from partsketch.questions.choice import Names
 from partsketch.questions.fit import Question, ask, model_of, solved
 from partsketch.questions.folds import deal, make_folds
@@ -29,8 +30,8 @@ _ALPHAS = 100
 _LASSO_RANGE, _RIDGE_RANGE = 1e-3, 1e-8
 
 
-@dataclass(frozen=True, eq=False)
-class Path:
+@dataclass(frozen=True, eq=False, repr=False)
+class Path(ShownAsText):
     """Coefficients for a sequence of penalties, and what they lose on rows that they have not seen.
 
     Attributes

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
+from partsketch.common.markup import html_table, html_text
 from partsketch.questions.choice import Names
 from partsketch.questions.panel import Panel, make_panel
 from partsketch.questions.selection import check_factors, put_together, selected, split_sentences
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from partsketch.questions.paths import Path as PenaltyPath
 
 Intercept = Literal["common", "partition", False]
+
+
+#: A notebook shows so many partitions.
+_MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +58,12 @@ class Summaries:
         columns = ", ".join(self.columns[:8]) + (", …" if len(self.columns) > 8 else "")
         rows = sum(self.row_counts)
         return f"Summaries({len(self)} partition{'s' * (len(self) != 1)}, {rows:,} rows, columns: {columns})"
+
+    def _repr_html_(self) -> str:
+        pairs = [(name, f"{rows:,}") for name, rows in zip(self.names, self.row_counts, strict=True)]
+        if len(pairs) > _MOST_SHOWN:
+            pairs[_MOST_SHOWN:] = [(f"… {len(pairs) - _MOST_SHOWN:,} more", "")]
+        return f"<p>{html_text(repr(self))}</p>{html_table(['partition', 'rows'], pairs)}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {"factors": self.factors, "_panels": {}}
