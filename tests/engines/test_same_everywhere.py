@@ -33,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X = generator.normal(size=(ROWS, 3)) @ generator.normal(size=(3, 3))
     columns: dict[str, Any] = {f"x{i}": column for i, column in enumerate(X.T)}
     columns["site"] = generator.choice(["north", "south", "west"], ROWS)
+    columns["zone"] = [f"z{number}" for number in generator.integers(0, 40, ROWS)]
     columns["weight"] = generator.random(ROWS)
     columns["y"] = X @ [1.0, -2.0, 3.0] + generator.normal(size=ROWS)
     table = pa.table(columns)
@@ -100,6 +101,19 @@ def test_summaries_of_all_partitions(
     more = {**asked, "partition_by": partition_by if partition_by != "file" else None}
     again = str(folder / "b.parquet")
     assert there.add(again, engine=engine, **more) == here.add(again, **more)
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_codes(cluster: str, folder: Path, request: pytest.FixtureRequest) -> None:
+    engine = request.getfixturevalue(f"{cluster}_engine")
+    asked = {"features": ["x0", "zone"], "encode": True, "weights": "weight", "method": "exact"}
+    models = [
+        ps.fit(str(folder), "y", engine=used, **asked)  # type: ignore[arg-type]
+        for used in (LocalEngine(threads=2, block_rows=1000), engine)
+    ]
+    for name in ("coefficients", "intercept"):
+        np.testing.assert_array_equal(getattr(models[0], name), getattr(models[1], name))
+    np.testing.assert_array_equal(models[0].inferences[0].standard_errors, models[1].inferences[0].standard_errors)
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)

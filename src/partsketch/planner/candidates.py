@@ -117,6 +117,7 @@ def _cost(
         counting_passes=survey.counting_passes * int(counted),
         splittable=survey.splittable,
         group_rows=survey.group_rows,
+        codes=survey.codes,
     )
     excess = expected_excess(survey, method, sketch, size, count)
     summary = costs.summary_bytes(work)

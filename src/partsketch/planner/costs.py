@@ -16,7 +16,7 @@ from partsketch.engines.base import ENGINES, Engine
 from partsketch.model.methods import METHODS
 from partsketch.planner.calibration import Calibration, at_width
 from partsketch.planner.work import Work
-from partsketch.sketches.base import Sketch, get_sketch
+from partsketch.sketches.base import SEGMENT_ROWS, Sketch, get_sketch
 from partsketch.sketches.cost import NUMBER_BYTES
 
 #: What finding the ends of all lines and converting one column costs, as a part of converting all.
@@ -77,9 +77,27 @@ SOLVING_COSTS = {
 _FACTORISATIONS_PER_PIECE = 1.0
 
 
+#: Bytes that are read and written for every number that is added to the sums of a level, with twice the digits.
+_BYTES_PER_SUM = 32
+#: How often a piece of coded rows goes through a matrix of all its columns.
+_MATRICES_PER_PIECE = 10
+
+
+def _coded_seconds(work: Work, calibration: Calibration) -> float:
+    """Return the seconds of one core for the exact summary of all rows of which most columns are codes."""
+    dense = work.width - work.codes.columns
+    row = at_width(calibration.exact_row, padded_width(dense), 2.0)
+    row += work.codes.entries * dense * _BYTES_PER_SUM * calibration.copied_byte
+    piece = _MATRICES_PER_PIECE * work.width**2 * NUMBER_BYTES * calibration.fresh_byte
+    others = work.codes.columns * (work.codes.entries - 1) // max(work.codes.entries, 1)
+    piece += at_width(calibration.small_factorisation, others, 3.0) if others else 0.0
+    return work.rows * row + max(work.tasks, work.rows / SEGMENT_ROWS) * piece
+
+
 def row_seconds(work: Work, calibration: Calibration) -> float:
     """Return the seconds of one core for all rows: reading, copying, sketching."""
-    numbers = work.rows * work.width
+    # A column of codes is read once, however many indicators it becomes.
+    numbers = work.rows * (work.width - work.codes.columns + work.codes.entries)
     sketch = get_sketch(work.sketch)
     cost = sketch.cost
     sketching = work.rows * work.accumulations * _sketching_seconds(work, calibration)
@@ -95,6 +113,8 @@ def row_seconds(work: Work, calibration: Calibration) -> float:
         reading = 0.0
         if _as_exact(sketch):
             sketching = work.rows * at_width(calibration.exact_row, padded_width(work.width), 2.0)
+    if work.by_code:
+        sketching = _coded_seconds(work, calibration)
     entries = work.accumulations * work.summary_rows * work.width
     merging = work.tasks * entries * NUMBER_BYTES * 4 * calibration.copied_byte
     unit = calibration.sketch_unit.get(work.sketch, 0.0)
@@ -136,6 +156,9 @@ def flops(work: Work) -> float:
     """Return the floating-point operations for the rows and for solving the summaries."""
     partition_rows = work.rows // (work.partitions if METHODS[work.method].by_partition else 1)
     per_row = get_sketch(work.sketch).cost.flops(work.summary_rows, work.width, partition_rows)
+    if work.by_code:
+        dense = work.width - work.codes.columns
+        per_row = dense * (dense + 1) + 8 * work.codes.entries * dense
     return work.rows * work.accumulations * per_row + 2 * work.summaries * work.summary_rows * work.width**2
 
 

@@ -19,7 +19,7 @@ from partsketch.model.coordinates import standardise
 from partsketch.model.moments import exact_moments
 from partsketch.planner.given import GivenRows
 from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification
-from partsketch.sources.base import Source
+from partsketch.sources.base import NO_CODES, Codes, Source
 from partsketch.sources.files.paths import COMPRESSED
 from partsketch.summaries.partitions import make_partitioning
 from partsketch.summaries.tasks import INTERCEPT, SummaryRequest
@@ -57,6 +57,8 @@ class Survey:
         Whether several workers may read at once.
     group_rows
         Most rows of a row group or record batch, where the files have them.
+    codes
+        Columns that are held as codes.
     rows_seen
         Rows looked at.
     rank
@@ -83,6 +85,7 @@ class Survey:
     counting_passes: int = 0
     splittable: bool = True
     group_rows: int = SEGMENT_ROWS
+    codes: Codes = NO_CODES
     rows_seen: int = 0
     rank: int | None = None
     uneven_leverage: bool = False
@@ -129,6 +132,7 @@ def look(source: Source, options: FitOptions, seed_of_fit: bool = True) -> Surve
         counting_passes=counting,
         splittable=source.random_access,
         group_rows=_group_rows(source),
+        codes=source.codes,
         description=source.description,
     )
     if not source.replayable:

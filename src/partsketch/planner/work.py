@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from partsketch.model.methods import METHODS
 from partsketch.sketches.base import SEGMENT_ROWS, get_sketch
+from partsketch.sources.base import NO_CODES, Codes
 
 #: With more tasks than this workers end at about the same time.
 _MANY_TASKS = 256
@@ -34,6 +35,8 @@ class Work:
         Whether several workers may read at once.
     group_rows
         Rows of a row group or record batch in files.
+    codes
+        Columns that are held as codes.
     """
 
     rows: int
@@ -48,11 +51,17 @@ class Work:
     counting_passes: int = 0
     splittable: bool = True
     group_rows: int = SEGMENT_ROWS
+    codes: Codes = NO_CODES
 
     @property
     def width(self) -> int:
         """Columns of a summary, q."""
         return self.columns + self.targets
+
+    @property
+    def by_code(self) -> bool:
+        """Whether codes are summed as such, not as dense columns."""
+        return get_sketch(self.sketch).takes_codes and self.codes.pay_off
 
     @property
     def summary_rows(self) -> int:

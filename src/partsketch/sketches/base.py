@@ -127,6 +127,8 @@ class Sketch(Merging, ABC):
         Whether tiles are always held by rows.
     centres_itself
         Whether its accumulators decide what is taken off columns that are far from zero.
+    takes_codes
+        Whether columns that are held as codes are summed as such.
     by_group
         Whether all partitions are summed side by side, in one table; only the library itself asks for such kinds.
     summary_kind
@@ -149,6 +151,7 @@ class Sketch(Merging, ABC):
     is_summable: bool = True
     shares_pass: bool = False
     default_sparsity: int | None = None
+    takes_codes: bool = False
     by_group: bool = False
     summary_kind: str = ""
 

@@ -16,6 +16,9 @@ SAFE_INFLATION = 1e4
 #: The same for a target, 1 / (1 − R²): it touches the residual sum of squares only, not the coefficients.
 SAFE_TARGET_INFLATION = 1e6
 
+#: Of more columns than this a factor with twice the digits takes seconds, and is made only where it is needed.
+_WIDE = 512
+
 
 @dataclass(frozen=True, eq=False)
 class Products:
@@ -80,6 +83,10 @@ class Products:
 
     def is_trusted(self, features: int) -> bool:
         """Tell whether a factor in doubles is good enough."""
+        if self.low is not None and len(self.high) > _WIDE and (np.diagonal(self.high) > 0).all():
+            # Digits beyond doubles are there whether they are needed or not; columns are judged each in its own units.
+            here = self.at(self.scale * power_of_two(np.sqrt(np.diagonal(self.high))))
+            return Products(here.scale, here.high).is_trusted(features)
         diagonal = np.diagonal(self.high)
         return self.low is None and bool(diagonal.min() > 0) and diagonal.max() * inflation(self.high, features) <= 1.0
 

@@ -257,6 +257,7 @@ class TriangularSketch(Sketch):
     row_tiles_from = WIDEST_KERNEL + 1
     # It takes off values only where they matter, and knows them itself.
     centres_itself = True
+    takes_codes = True
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty accumulator; rows of every stream are treated alike."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,25 @@ class PartitionLeftOut:
     reason: str
 
 
+#: Fewer columns held as codes than this, for every one that a row touches, are as quick as dense ones.
+_LEAST_COLUMNS_PER_ENTRY = 16
+
+
+class Codes(NamedTuple):
+    """Features that blocks hold as codes: how many there are, and how many of them a row has that are not zero."""
+
+    columns: int
+    entries: int
+
+    @property
+    def pay_off(self) -> bool:
+        """Whether codes are worth keeping: a row touches few of many columns."""
+        return self.columns > 0 and self.columns >= _LEAST_COLUMNS_PER_ENTRY * self.entries
+
+
+NO_CODES = Codes(0, 0)
+
+
 class Capabilities(Protocol):
     """What a source may be able to do beyond delivering rows.
 
@@ -109,6 +128,8 @@ class Capabilities(Protocol):
         Files that were asked for and are not among the rows, because they could not be opened.
     on_cluster
         Whether the rows lie on a cluster, as those of a `RemoteSource` do.
+    codes
+        How many of the features are held as codes.
     notes
         Sentences on how the columns were made that a reader of the model should know.
     """
@@ -140,6 +161,10 @@ class Capabilities(Protocol):
     @property
     def on_cluster(self) -> bool:
         return False
+
+    @property
+    def codes(self) -> Codes:
+        return NO_CODES
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.sources.arrow_values import as_numbers, coded
-from partsketch.sources.base import Capabilities, FilePart, FloatArray, IntArray, PartitionLeftOut
+from partsketch.sources.base import Capabilities, Codes, FilePart, FloatArray, IntArray, PartitionLeftOut
 from partsketch.sources.blocks import ColumnBlock, Indicators
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.faults import (
@@ -112,6 +112,15 @@ class ColumnSource(Capabilities):
     def opened_files(self) -> DataFiles | None:
         """The files that are read."""
         return self.rows.opened_files
+
+    @property
+    def codes(self) -> Codes:
+        """How many of the features are held as codes."""
+        design, drop = self.encoding.design, int(self.encoding.drop_first)
+        if design is not None:
+            return Codes(*design.codes)
+        counts = [len(levels) - drop for name, levels in self.encoding.levels if name in self.selection.features]
+        return Codes(sum(counts), len(counts))
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.sources.base import Block, DenseBlock
+from partsketch.sources.base import NO_CODES, Block, Codes, DenseBlock
 from partsketch.sources.wrapper import SourceWrapper
 
 
@@ -34,6 +34,11 @@ class StandardisedSource(SourceWrapper):
     def stored_entries(self) -> int | None:
         """Rows are dense, whatever they were made from."""
         return None
+
+    @property
+    def codes(self) -> Codes:
+        """Rows are dense, whatever they were made from."""
+        return NO_CODES
 
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[Block]:
         """Yield the blocks of the other source in these coordinates."""

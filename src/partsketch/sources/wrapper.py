@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from partsketch.sources.base import Block, Capabilities, FilePart, PartitionLeftOut, Source
+from partsketch.sources.base import Block, Capabilities, Codes, FilePart, PartitionLeftOut, Source
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.files.paths import DataFiles
 
@@ -106,6 +106,11 @@ class SourceWrapper(Capabilities):
     def on_cluster(self) -> bool:
         """Whether the rows lie on a cluster: then they cannot be wrapped here."""
         return False
+
+    @property
+    def codes(self) -> Codes:
+        """How many of the features are held as codes."""
+        return self.source.codes
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -100,10 +100,12 @@ class SummaryRequest(PassRequest):
 
     def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
         """Return a feeder of sketches."""
-        from partsketch.summaries.feeder import RowFeeder
-
-        if not isinstance(done, RowFeeder):
-            return RowFeeder(source, self, partition, segment)
+        if self.merging.takes_codes and source.codes.pay_off:
+            from partsketch.summaries.coded_feeder import CodedFeeder as Kind
+        else:
+            from partsketch.summaries.feeder import RowFeeder as Kind  # type: ignore[assignment]
+        if not isinstance(done, Kind):
+            return Kind(source, self, partition, segment)
         done.begin(partition, segment)
         return done
 

@@ -145,6 +145,21 @@ class Design:
         """Names of the features."""
         return tuple(name for term in self.terms for name in term.names)
 
+    @property
+    def codes(self) -> tuple[int, int]:
+        """How many features are held as codes, and how many of them a row has that are not zero."""
+        columns = entries = 0
+        for term in self.terms:
+            factors = [(self.factors[number], reduced) for number, reduced in term.factors]
+            dense = [
+                factor.width(reduced)
+                for factor, reduced in factors
+                if factor.kind != CATEGORY or (reduced and factor.coding)
+            ]
+            if len(dense) < len(factors):
+                columns, entries = columns + len(term.names), entries + math.prod(dense)
+        return columns, entries
+
     @cached_property
     def target_names(self) -> tuple[str, ...]:
         """Names of the targets."""
