@@ -14,10 +14,13 @@ from partsketch.common.errors import InputError
 
 if TYPE_CHECKING:
     from partsketch.model.model import Model
+    from partsketch.questions.meta_analysis import MetaAnalysis
+    from partsketch.questions.mixed_model import MixedModel
     from partsketch.questions.paths import Path as PenaltyPath
     from partsketch.questions.summaries import Summaries
 
 _ONE = frozenset({"files", "target", "features", "intercept", "as_json", "together"})
+_SITES = frozenset({"files", "target", "features", "report", "as_json", "together"})
 #: What each way of asking takes, besides the option that asks for it; others would go unheard.
 _TAKES = {
     "--compare": frozenset({"files", "compare", "vcov", "report", "focus", "as_json", "together"}),
@@ -25,6 +28,8 @@ _TAKES = {
     "--ridge": _ONE | {"ridge", "lasso", "alpha", "folds", "one_standard_error", "model_path", "report"},
     "--lasso": _ONE | {"lasso", "ridge", "alpha", "l1_ratio", "folds", "one_standard_error", "model_path", "report"},
     "--endogenous": _ONE | {"endogenous", "instruments", "vcov", "tests", "model_path", "report"},
+    "--random": _SITES | {"random", "likelihood"},
+    "--meta": _SITES | {"meta", "tau", "forest"},
     "": _ONE | {"alpha", "vcov", "tests", "seed", "model_path", "report"},
 }
 
@@ -56,6 +61,23 @@ _TAKES = {
 @click.option("--test", "tests", multiple=True, help="Restrictions to test, such as 'a = 0, b = 2*c'; repeatable.")
 @click.option("--endogenous", multiple=True, help="Features related to the noise, for two-stage least squares.")
 @click.option("--instruments", multiple=True, help="Their instruments.")
+@click.option(
+    "--random",
+    multiple=True,
+    help="What varies between partitions: features, beside the intercept (name it for it alone).",
+)
+@click.option(
+    "--likelihood", type=click.Choice(["REML", "ML"]), default="REML", show_default=True, help="With --random."
+)
+@click.option("--meta", is_flag=True, help="Meta-analysis: every partition fitted alone, and the fits pooled.")
+@click.option(
+    "--tau",
+    type=click.Choice(["REML", "DL", "PM"]),
+    default="REML",
+    show_default=True,
+    help="With --meta: how the variance between partitions is estimated.",
+)
+@click.option("--forest", help="With --meta: the coefficient whose forest plot is shown; default: the first feature.")
 @click.option("--by-partition", is_flag=True, help="Fit every partition alone, side by side.")
 @click.option("--together", is_flag=True, help="Take partitions of the same name, at whatever site, for one.")
 @click.option("--compare", type=click.Path(path_type=Path), help="TOML or CSV file that lists regressions.")
@@ -90,6 +112,8 @@ def command(
         names = list(summaries.names)
         models = [_fit(summaries.select(partitions=[name]), asked) for name in names]
         _show_table(models, names, as_json)
+    elif asked["random"] or asked["meta"]:
+        _sites(summaries, asked, report, as_json)
     else:
         _one(summaries, asked, model_path, report, as_json)
 
@@ -98,7 +122,7 @@ def _check_options(asked: dict[str, Any]) -> None:
     """Refuse options that the way of asking has no use for."""
     if asked["ridge"] and asked["lasso"]:
         raise InputError("Choose --ridge or --lasso, not both.")
-    ways = ("--compare", "--by-partition", "--ridge", "--lasso", "--endogenous")
+    ways = ("--compare", "--by-partition", "--ridge", "--lasso", "--endogenous", "--random", "--meta")
     chosen = [way for way in ways if asked[way[2:].replace("-", "_")]]
     if asked["instruments"] and not chosen:
         chosen = ["--endogenous"]
@@ -178,6 +202,35 @@ def _one(
     for what, written in (("model", model_path), ("report", report)):
         if written is not None:
             say(f"{what} written to {written}")
+
+
+def _sites(summaries: Summaries, asked: dict[str, Any], report: Path | None, as_json: bool) -> None:
+    """Answer with random effects of the partitions, or a meta-analysis of their fits."""
+    given = (_one_target(asked["target"]), column_names(asked["features"]))
+    found: MixedModel | MetaAnalysis
+    if asked["meta"]:
+        found = pooled = summaries.meta_analysis(*given, method=asked["tau"])
+        text = pooled.text(asked["forest"])
+    else:
+        random = column_names(asked["random"]) or ()
+        found = summaries.mixed(*given, random=random, method=asked["likelihood"])
+        text = str(found)
+    if report is not None:
+        found.report(report)
+    if as_json:
+        for sentence in found.warnings:
+            warn(sentence)
+        print_json(found.to_dict())
+        return
+    show(text)
+    if report is not None:
+        say(f"report written to {report}")
+
+
+def _one_target(target: str | None) -> str:
+    if target is None:
+        raise InputError("Name a target (--target): the column to explain.")
+    return target
 
 
 def _compare(

@@ -94,13 +94,18 @@ def spread_of(model: Model, number: int, kind: str, of: str) -> Spread:
     return Spread(known.centre, known.standard_errors, known.degrees_of_freedom)
 
 
+def check_level(level: float) -> None:
+    """Refuse a coverage that is none."""
+    if not 0 < level < 1:
+        raise InputError(f"level is {level}: give a number between 0 and 1, such as 0.95.")
+
+
 def ends(spread: Spread, level: float) -> tuple[FloatArray, FloatArray]:
     """Return lower and upper ends of t intervals."""
     # The distributions of scipy.stats take longer to load than many a fit takes.
     from scipy.special import stdtrit
 
-    if not 0 < level < 1:
-        raise InputError(f"level is {level}: give a number between 0 and 1, such as 0.95.")
+    check_level(level)
     if spread.freedom is None:
         return spread.centre, spread.centre
     if spread.wild is not None:

@@ -12,6 +12,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.common.markup import html_table, html_text
 from partsketch.questions.choice import Names
+from partsketch.questions.other_models import OtherModels
 from partsketch.questions.panel import Panel, make_panel
 from partsketch.questions.selection import check_factors, put_together, selected, split_sentences
 from partsketch.summaries.provenance import About
@@ -30,7 +31,7 @@ _MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Summaries:
+class Summaries(OtherModels):
     """The exact factor of each partition; every linear model among the columns follows from them, without the rows.
 
     Attributes
@@ -269,39 +270,3 @@ class Summaries:
         from partsketch.questions.paths import lasso_path
 
         return lasso_path(self, target, features, alphas, l1_ratio, folds, intercept)
-
-    def instrument(
-        self,
-        target: str,
-        endogenous: Names,
-        instruments: Names,
-        exogenous: Names = (),
-        *,
-        intercept: Intercept = "common",
-        vcov: str = "iid",
-    ) -> Model:
-        """Fit two-stage least squares.
-
-        Parameters
-        ----------
-        target
-            The column to explain.
-        endogenous
-            Features that may be related to the noise.
-        instruments
-            Columns that are not, and say something of the endogenous ones; at least as many.
-        exogenous
-            Other features.
-        intercept
-            As in `fit`.
-        vcov
-            "iid", or "CRV1" with partitions as clusters.
-
-        Returns
-        -------
-        Model
-            As from `fit`; its `instruments` hold the first-stage F tests and Sargan's test of over-identification.
-        """
-        from partsketch.questions.instrument import instrument
-
-        return instrument(self, target, endogenous, instruments, exogenous, intercept, vcov)

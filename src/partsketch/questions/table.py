@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,6 +30,33 @@ class Cell:
     coefficient: float
     standard_error: float | None
     p_value: float | None
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """One column of a table.
+
+    Attributes
+    ----------
+    target
+        What is explained.
+    coefficients
+        By name.
+    facts
+        What is said below, by name.
+    """
+
+    target: str
+    coefficients: Mapping[str, Cell]
+    facts: Mapping[str, str]
+
+
+class HasTableColumn(Protocol):
+    """What is no `Model` and says itself how it is shown in a table."""
+
+    @property
+    def table_column(self) -> TableColumn:
+        """The column."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,7 +168,11 @@ class Table:
 
 
 def table(
-    models: Sequence[Model], headings: Sequence[str] | None = None, *, digits: int = 3, stars: bool = False
+    models: Sequence[Model | HasTableColumn],
+    headings: Sequence[str] | None = None,
+    *,
+    digits: int = 3,
+    stars: bool = False,
 ) -> Table:
     """Put models side by side.
 
@@ -168,54 +199,63 @@ def table(
     >>> summaries = ps.summarise(rows, partition_by="g")
     >>> text = ps.table([summaries.fit("y", ["x"]), summaries.fit("y", ["x"], vcov="CRV1")])
     """
-    models = [models] if isinstance(models, Model) else models
-    if not isinstance(models, Sequence) or not all(isinstance(model, Model) for model in models):
+    given = [models] if isinstance(models, Model) or hasattr(models, "table_column") else models
+    if not isinstance(given, Sequence) or not all(isinstance(m, Model) or hasattr(m, "table_column") for m in given):
         raise InputError("table takes a model, or a list of models.")
-    columns = [(model, number) for model in models for number in range(len(model.target_names))]
+    columns = [column for model in given for column in _columns_of(model)]
     if not columns:
         raise InputError("There is no model to show: give at least one.")
     if not isinstance(digits, int) or not 1 <= digits <= 17:
         raise InputError(f"digits is {digits!r}: give a whole number from 1 to 17.")
-    names = list(dict.fromkeys(name for model, _ in columns for name in model.column_names if name != INTERCEPT))
-    if any(INTERCEPT in model.column_names for model, _ in columns):
+    names = list(dict.fromkeys(name for column in columns for name in column.coefficients if name != INTERCEPT))
+    if any(INTERCEPT in column.coefficients for column in columns):
         names.append(INTERCEPT)
-    shown = [f"({place}) {model.target_names[number]}" for place, (model, number) in enumerate(columns, 1)]
+    shown = [f"({place}) {column.target}" for place, column in enumerate(columns, 1)]
     if headings is not None and len(headings) != len(columns):
         raise InputError(f"headings has {len(headings)} entries: give one for each of the {len(columns)} columns.")
-    cells = [_cells(*column) for column in columns]
     return Table(
         headings=tuple(shown if headings is None else map(str, headings)),
-        coefficients=tuple((name, tuple(column.get(name) for column in cells)) for name in names),
+        coefficients=tuple((name, tuple(column.coefficients.get(name) for column in columns)) for name in names),
         facts=_facts(columns),
         digits=digits,
         stars=stars,
     )
 
 
-def _cells(model: Model, number: int) -> dict[str, Cell]:
+def _columns_of(model: Model | HasTableColumn) -> list[TableColumn]:
+    if not isinstance(model, Model):
+        return [model.table_column]
+    return [_column_of(model, number) for number in range(len(model.target_names))]
+
+
+def _column_of(model: Model, number: int) -> TableColumn:
+    inference, options = model.inferences[number], model.record.options
     errors, _, p_values, *_ = model.inference_table(number)
     values = model.column_coefficients[:, number].tolist()
     nothing = [None] * len(values)
     told = (values, nothing if errors is None else errors.tolist(), nothing if p_values is None else p_values.tolist())
-    return dict(zip(model.column_names, map(Cell, *told), strict=True))
+    intercept = options.get("intercept", "common" if options["fit_intercept"] else False)
+    alpha = float(options.get("alpha") or 0.0)
+    return TableColumn(
+        model.target_names[number],
+        dict(zip(model.column_names, map(Cell, *told), strict=True)),
+        {
+            "rows": f"{model.record.row_count:,}",
+            "R²": "" if inference.r_squared is None else f"{inference.r_squared:.4f}",
+            "intercept": {"common": "common", "partition": "by partition", False: "none"}[intercept],
+            "errors": "none" if inference.standard_errors is None else inference.vcov,
+            "penalty": f"{alpha:.4g}" if alpha else "",
+            "method": model.method,
+        },
+    )
 
 
-def _facts(columns: Sequence[tuple[Model, int]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    inferences = [model.inferences[number] for model, number in columns]
-    intercepts = {"common": "common", "partition": "by partition", False: "none"}
-    kinds = [
-        intercepts[model.record.options.get("intercept", "common" if model.record.options["fit_intercept"] else False)]
-        for model, _ in columns
-    ]
-    alphas = [float(model.record.options.get("alpha") or 0.0) for model, _ in columns]
-    facts = [
-        ("rows", tuple(f"{model.record.row_count:,}" for model, _ in columns)),
-        ("R²", tuple("" if i.r_squared is None else f"{i.r_squared:.4f}" for i in inferences)),
-        ("intercept", tuple(kinds)),
-        ("errors", tuple("none" if i.standard_errors is None else i.vcov for i in inferences)),
-    ]
-    if any(alphas):
-        facts.append(("penalty", tuple(f"{alpha:.4g}" if alpha else "" for alpha in alphas)))
-    if any(model.method != "exact" for model, _ in columns):
-        facts.append(("method", tuple(model.method for model, _ in columns)))
+def _facts(columns: Sequence[TableColumn]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return what is said of any column; of penalties and methods only where there are others than the plain ones."""
+    plain = {"penalty": {""}, "method": {"exact", ""}}
+    facts = []
+    for name in dict.fromkeys(name for column in columns for name in column.facts):
+        said = tuple(column.facts.get(name, "") for column in columns)
+        if not set(said) <= plain.get(name, set()):
+            facts.append((name, said))
     return tuple(facts)
