@@ -13,7 +13,7 @@ from partsketch.sources.files.csv_stream import open_csv, texts_as_numbers
 from partsketch.sources.files.file_rows import FileRows, declared_columns
 from partsketch.sources.files.filesystems import reading
 from partsketch.sources.files.paths import DataFiles, check_same_columns
-from partsketch.sources.storage import DATES, Column, schema_columns
+from partsketch.sources.storage import DATES, Column, schema_columns, type_in_words
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,15 @@ class CsvRows(FileRows):
         Index of the first file with rows.
     texts
         Columns that are delivered as text.
+    times
+        Arrow types of the columns of dates and times.
     """
 
     columns: tuple[Column, ...]
     booleans: frozenset[str]
     first_file: int
     texts: frozenset[str] = frozenset()
+    times: tuple[tuple[str, Any], ...] = ()
 
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> CsvRows:
         """Return the rows with these columns."""
@@ -50,8 +53,8 @@ class CsvRows(FileRows):
 
         as_text = self.texts | (self.booleans & frozenset(self.chosen))
         types = {name: pa.string() if name in as_text else pa.float64() for name in self.chosen}
-        dates = [column.name for column in self.columns if column.type_name in DATES and column.name not in as_text]
-        types |= {name: pa.timestamp("us") for name in dates if name in types}
+        times = {name: kind for name, kind in self.times if name in types and name not in as_text}
+        types |= times
         flexible = as_text - self.texts
         name = self.data_files.names[index]
         try:
@@ -59,7 +62,7 @@ class CsvRows(FileRows):
                 for batch in reader:
                     yield _with_numbers(batch, flexible, self.data_files.csv.decimal)
         except InputError as error:
-            numeric = [column for column in self.chosen if column not in self.texts]
+            numeric = [column for column in self.chosen if column not in self.texts and column not in times]
             fault = csv_faults.find_fault(self.data_files, index, file_start, numeric, flexible)
             raise (UnreadableError(fault) if fault else error) from error
 
@@ -68,6 +71,7 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
     """Return the rows of CSV files from their headers and the first block of values."""
     schemas: list[tuple[Column, ...]] = []
     first_file, header = -1, None
+    times: dict[str, Any] = {}
     if not data_files.csv.header:
         data_files = _with_names(data_files)
     for index, name in enumerate(data_files.names):
@@ -87,6 +91,9 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
         if has_rows:
             first_file = index if first_file < 0 else first_file
             schemas.append(schema_columns(schema))
+            for field in schema:
+                if field.name not in times and type_in_words(field.type) in DATES:
+                    times[field.name] = _time_type(field.type)
     if first_file < 0:
         raise InputError(f"{' and '.join(data_files.names)} has no rows.")
     columns = tuple(
@@ -94,7 +101,19 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
         for column in declared_columns(schemas)
     )
     booleans = frozenset(column.name for column in columns if column.type_name == "bool")
-    return CsvRows(data_files, None, tuple(column.name for column in columns), columns, booleans, first_file)
+    told = tuple((column.name, times[column.name]) for column in columns if column.type_name in DATES)
+    names = tuple(column.name for column in columns)
+    return CsvRows(data_files, None, names, columns, booleans, first_file, times=told)
+
+
+def _time_type(found: Any) -> Any:
+    """Return the type for a column of dates and times, given that of its first rows: others may have fractions."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_timestamp(found):
+        return pa.timestamp("ns" if found.unit == "ns" else "us", found.tz)
+    return pa.timestamp("us") if types.is_date(found) else found
 
 
 def _with_names(data_files: DataFiles) -> DataFiles:
