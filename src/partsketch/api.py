@@ -203,7 +203,7 @@ def sketch(
             request.check_private(source)
         made = sketch_source(source, options, runner)
     _warn(made.warnings)
-    return made.summaries if options.cuts else made.summaries[0]
+    return tuple(made.summaries) if options.cuts else made.summaries[0]
 
 
 def combine(

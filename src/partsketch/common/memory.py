@@ -37,6 +37,10 @@ class Pool:
         """Return how many arrays are kept that nobody holds."""
         return len(self._free)
 
+    def clear(self) -> None:
+        """Keep nothing."""
+        self._free.clear()
+
     def take(self, count: int) -> NDArray[np.generic]:
         """Return an array of so many numbers, whatever they are, that belongs to the caller."""
         if not 0 < count <= self._most_numbers:

@@ -16,7 +16,7 @@ from partsketch.common.memory import give_back
 from partsketch.engines.base import Engine, TaskOutcome
 from partsketch.engines.run import run_tasks
 from partsketch.engines.tolerance import Tolerance
-from partsketch.engines.wholes import partition_groups, pieces_of_groups, summaries_of, waiting_bytes
+from partsketch.engines.wholes import of_groups, partition_groups, summaries_of, waiting_bytes
 from partsketch.sketches.base import SEGMENT_ROWS, get_sketch
 from partsketch.sources.base import PartitionLeftOut, Source
 from partsketch.summaries.merge import PieceFold
@@ -52,7 +52,7 @@ class Gathered:
         Partitions that failed or were late; nothing of them is in the rest.
     """
 
-    summaries: tuple[Summary, ...]
+    summaries: Sequence[Summary]
     names: tuple[str, ...]
     row_counts: tuple[int, ...]
     weight_sums: tuple[float, ...]
@@ -145,6 +145,8 @@ def gather(
     partitioning = request.partitioning
     tasks = make_tasks(source, partitioning, tolerance.by_partition or checkpoint is not None, request.segment_rows)
     columns = ((INTERCEPT,) if request.fit_intercept else ()) + source.feature_names + source.target_names
+    if request.merging.by_group:
+        return _of_groups(_collected(source, request, engine, tolerance, checkpoint, tasks), partitioning, columns)
     target_range = np.array([[np.inf], [-np.inf]]) * np.ones(len(source.target_names))
     summaries: list[Summary] = []
     arrived: dict[int, tuple[int, float]] = {}
@@ -154,12 +156,11 @@ def gather(
         incomplete = collected.incomplete()
         if incomplete:
             _check_enough(collected, partitioning, tolerance)
-        groups = pieces_of_groups(collected.fold, request)
         for partition in range(partitioning.count) if group is None else group:
             if partition in incomplete:
                 continue
             arrived[partition] = (0, 0.0)
-            whole = collected.fold.take(partition) if groups is None else groups.get(partition)
+            whole = collected.fold.take(partition)
             if whole is not None:
                 arrived[partition] = (whole.row_count, whole.weight_sum)
                 if target_range.size:
@@ -180,6 +181,14 @@ def gather(
             for partition, error in incomplete.items()
         ),
     )
+
+
+def _of_groups(collected: Collector, partitioning: Partitioning, columns: tuple[str, ...]) -> Gathered:
+    """Return what became of partitions that were summed side by side."""
+    summaries, counts, weights, target_range = of_groups(
+        collected.fold, partitioning.count, columns, collected.rows_seen
+    )
+    return Gathered(summaries, partitioning.names, counts, weights, target_range, collected.dropped)
 
 
 def _collected(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from partsketch.common.linalg.double_double import DoubleDouble
+from partsketch.sketches.accumulator import FloatArray
 from partsketch.sketches.base import get_sketch
-from partsketch.sketches.groups import GroupedTriangularSketch
+from partsketch.sketches.groups import factors_of, give_back_room
 from partsketch.sources.base import Source
+from partsketch.summaries.group_summaries import GroupSummaries
 from partsketch.summaries.merge import PieceFold
 from partsketch.summaries.partitions import UNKNOWN_END
 from partsketch.summaries.provenance import About, Part
@@ -56,18 +58,20 @@ def partition_groups(source: Source, request: SummaryRequest) -> list[range | No
     return [range(count * i // passes, count * (i + 1) // passes) for i in range(passes)]
 
 
-def pieces_of_groups(fold: PieceFold, request: SummaryRequest) -> dict[int, Piece] | None:
-    """Return the pieces of partitions that were summed side by side; None where each has pieces of its own."""
-    sketch = get_sketch(request.specification.kind)
-    if not isinstance(sketch, GroupedTriangularSketch):
-        return None
+def of_groups(
+    fold: PieceFold, count: int, columns: tuple[str, ...], rows_seen: int
+) -> tuple[Sequence[Summary], tuple[int, ...], tuple[float, ...], FloatArray]:
+    """Return summaries, rows, weights and the range of the targets of partitions that were summed side by side."""
     whole = fold.take(0)
-    if whole is None:
-        return {}
-    return {
-        partition: Piece(partition, 0, (matrix,), rows, weight, whole.target_range, centre if centre.any() else None)
-        for partition, (matrix, centre, rows, weight) in sketch.taken_apart(whole.matrices[0]).items()
-    }
+    counts, weights = np.zeros(count, dtype=np.int64), np.zeros(count)
+    summaries: Sequence[Summary] = ()
+    target_range = np.empty((2, 0))
+    if whole is not None:
+        factors = factors_of(whole.matrices[0])
+        counts[factors.groups], weights[factors.groups] = factors.counts, factors.weights
+        summaries, target_range = GroupSummaries(factors, columns, rows_seen), whole.target_range
+    give_back_room()
+    return summaries, tuple(counts.tolist()), tuple(weights.tolist()), target_range
 
 
 def summaries_of(

@@ -189,7 +189,7 @@ def finish_fit(
     model = build_model(options.method, standard, combination, regression, circumstances)
     if errors is not None:
         model = errors.noted_in(model, combination.solutions[0], regression)
-    return Fit(model, gathered.summaries, restored(combination, regression), gathered)
+    return Fit(model, tuple(gathered.summaries), restored(combination, regression), gathered)
 
 
 def _partition(source: Source, options: FitOptions, columns: int) -> tuple[Source, Partitioning, int]:

@@ -9,6 +9,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.questions.choice import Names, as_names, expanded, require_column, require_distinct
 from partsketch.sketches.base import get_sketch
+from partsketch.summaries.group_summaries import GroupSummaries
 from partsketch.summaries.summary import Summary
 
 
@@ -16,6 +17,8 @@ def check_factors(factors: Sequence[Summary]) -> None:
     """Refuse summaries that are not exact, or not of the same columns."""
     if not factors:
         raise InputError("There are no summaries: give at least one partition.")
+    if isinstance(factors, GroupSummaries):
+        return  # all of one kind, and of the same columns
     first = factors[0]
     for summary in factors:
         if get_sketch(summary.kind).is_random:

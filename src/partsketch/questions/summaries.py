@@ -15,6 +15,7 @@ from partsketch.questions.choice import Names
 from partsketch.questions.other_models import OtherModels
 from partsketch.questions.panel import Panel, make_panel
 from partsketch.questions.selection import check_factors, put_together, selected, split_sentences
+from partsketch.summaries.group_summaries import GroupSummaries
 from partsketch.summaries.provenance import About
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
@@ -40,7 +41,7 @@ class Summaries(OtherModels):
         One exact summary per partition.
     """
 
-    factors: tuple[Summary, ...]
+    factors: Sequence[Summary]
     _panels: dict[str, Panel] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -50,10 +51,10 @@ class Summaries(OtherModels):
         return len(self.factors)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Summaries) and self.factors == other.factors
+        return isinstance(other, Summaries) and tuple(self.factors) == tuple(other.factors)
 
     def __hash__(self) -> int:
-        return hash(self.factors)
+        return hash(tuple(self.factors))
 
     def __repr__(self) -> str:
         columns = ", ".join(self.columns[:8]) + (", …" if len(self.columns) > 8 else "")
@@ -67,7 +68,7 @@ class Summaries(OtherModels):
         return f"<p>{html_text(repr(self))}</p>{html_table(['partition', 'rows'], pairs)}"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"factors": self.factors, "_panels": {}}
+        return {"factors": tuple(self.factors), "_panels": {}}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -85,6 +86,8 @@ class Summaries(OtherModels):
     @property
     def row_counts(self) -> tuple[int, ...]:
         """Rows behind each partition."""
+        if isinstance(self.factors, GroupSummaries):
+            return tuple(self.factors.row_counts.tolist())
         return tuple(summary.row_count for summary in self.factors)
 
     @cached_property

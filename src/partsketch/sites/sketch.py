@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,8 +24,9 @@ from partsketch.sources.base import Source
 from partsketch.sources.encoding import NOTHING_ENCODED
 from partsketch.summaries.file import LARGEST_BODY
 from partsketch.summaries.file_header import MOST_COLUMNS, MOST_SKETCH_ROWS, name_fault
+from partsketch.summaries.group_summaries import GroupSummaries
 from partsketch.summaries.partitions import Partitioning, make_partitioning, single_partition
-from partsketch.summaries.provenance import About, site_seed
+from partsketch.summaries.provenance import About, Part, site_seed
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT, SummaryRequest
 
@@ -37,7 +38,7 @@ _LOST_DIGITS = 1e-9
 class Sketched:
     """One summary for every partition of a source, and what its site should know of them, a sentence each."""
 
-    summaries: tuple[Summary, ...]
+    summaries: Sequence[Summary]
     warnings: tuple[str, ...]
 
 
@@ -78,16 +79,7 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
         rounded_to=options.round_rows,
         rows_dropped=None if options.private else gathered.rows_dropped,
     )
-    summaries = tuple(
-        _signed(
-            summary,
-            options,
-            cut,
-            about if number == 0 or options.private else replace(about, rows_dropped=0),
-            _partition_name(options, partitioning, number),
-        )
-        for number, summary in enumerate(gathered.summaries)
-    )
+    summaries = _all_signed(gathered.summaries, options, partitioning, cut, about)
     # Rows are counted before the counts are rounded.
     return Sketched(summaries, tuple(_size_warnings(gathered, partitioning, options)))
 
@@ -172,11 +164,28 @@ def _partition_name(options: SketchOptions, partitioning: Partitioning, number: 
     return str(number) if by_file else partitioning.names[number]
 
 
-def _signed(summary: Summary, options: SketchOptions, cut: str, about: About, partition: str) -> Summary:
-    """Return a summary that says where it comes from, or, when private, no more than it must."""
-    part = replace(summary.parts[0], site=options.site, label=options.label, cut=cut, partition=partition)
-    if not options.private:
-        return summary.told((part,), about)
+def _all_signed(
+    summaries: Sequence[Summary], options: SketchOptions, partitioning: Partitioning, cut: str, about: About
+) -> Sequence[Summary]:
+    """Return summaries that say where they come from; the rows that were dropped are counted once."""
+    others = about if options.private else replace(about, rows_dropped=0)
+
+    def story(number: int, part: Part) -> tuple[Part, About]:
+        name = _partition_name(options, partitioning, number)
+        told = replace(part, site=options.site, label=options.label, cut=cut, partition=name)
+        return told, about if number == 0 else others
+
+    if isinstance(summaries, GroupSummaries):
+        return summaries.told(story)
+    signed = []
+    for number, summary in enumerate(summaries):
+        part, said = story(number, summary.parts[0])
+        signed.append(_private(summary, options, part, said) if options.private else summary.told((part,), said))
+    return tuple(signed)
+
+
+def _private(summary: Summary, options: SketchOptions, part: Part, about: About) -> Summary:
+    """Return a summary that tells no more than it must."""
     rows, multiple = summary.row_count, options.round_rows
     rounded = rows if multiple == 1 else max(1, (rows + multiple // 2) // multiple) * multiple
     weight = summary.weight_sum

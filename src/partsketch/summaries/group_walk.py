@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from partsketch.common.errors import InputError
-from partsketch.sketches.groups import check_sizes, summarise_groups
+from partsketch.sketches.groups import check_sizes, padded, summarise_groups
 from partsketch.sources.base import Block, Source
 from partsketch.summaries.feeder import TOO_LARGE, NotFiniteError
 from partsketch.summaries.tasks import Piece, SummaryRequest
@@ -17,13 +17,14 @@ from partsketch.summaries.tasks import Piece, SummaryRequest
 _kept = threading.local()
 
 
-def _room(rows: int, width: int, ones: int) -> np.ndarray:
-    """Return room for rows whose first columns are ones: what the last task of this thread had, if it fits."""
+def _room(rows: int, width: int) -> np.ndarray:
+    """Return room for rows: ones first, zeros behind the columns. What the last task of this thread had, if it fits."""
     kept: tuple[int, np.ndarray] | None = _kept.__dict__.pop("rows", None)
-    if kept is not None and (kept[0], kept[1].shape) == (ones, (rows, width)):
+    if kept is not None and (kept[0], kept[1].shape) == (width, (rows, padded(width))):
         return kept[1]
-    room = np.empty((rows, width))
-    room[:, :ones] = 1.0
+    room = np.empty((rows, padded(width)))
+    room[:, 0] = 1.0
+    room[:, width:] = 0.0
     return room
 
 
@@ -34,12 +35,11 @@ class GroupFeeder:
         self._request = request
         self._names = (*source.feature_names, *source.target_names)
         self._targets = len(source.target_names)
-        self._first = int(request.fit_intercept)
-        self._rows = _room(rows, self._first + len(self._names), self._first)
+        self._width = 1 + len(self._names)
+        self._rows = _room(rows, self._width)
         self._numbers = np.empty(rows, dtype=np.int64)
         self._groups = np.empty(rows, dtype=np.int64)
-        self._weights = np.ones(rows)
-        self._weighted = source.has_weights
+        self._weights = np.ones(rows if source.has_weights else 0)
         self._filled = 0
 
     def feed(self, block: Block, begin: int, end: int) -> None:
@@ -47,28 +47,29 @@ class GroupFeeder:
         here = slice(self._filled, self._filled + end - begin)
         self._groups[here] = self._request.partitioning.assign(block)[begin:end]
         self._numbers[here] = block.row_numbers[begin:end]
-        if block.weights is not None:
-            self._weights[here] = block.weights[begin:end]
-        block.copy_into(self._rows[here, self._first :].T, begin, end)
+        if self._weights.size:
+            self._weights[here] = 1.0 if block.weights is None else block.weights[begin:end]
+        block.copy_into(self._rows[here, 1 : self._width].T, begin, end)
         self._filled += end - begin
 
     def finish(self, segment: int) -> Piece:
         """Return the piece of the segment, and begin with nothing again."""
         rows, groups = self._rows[: self._filled], self._groups[: self._filled]
         weights = self._weights[: self._filled]
-        table, ends, finite = summarise_groups(
-            rows, np.sqrt(weights) if self._weighted else np.empty(0), weights, groups
-        )
+        if weights.size:
+            rows[:, 0] = np.sqrt(weights)
+        flat, ends, finite = summarise_groups(rows, weights, groups, self._width)
         if not finite:
-            self._refuse(rows[:, self._first :])
+            self._refuse(rows[:, 1 : self._width])
         check_sizes(ends, self._names)
-        weight = float(table[:, 2].sum())
+        weight = float(weights.sum()) if weights.size else float(self._filled)
         count, self._filled = self._filled, 0
-        return Piece(0, segment, (table,), count, weight, ends[:, ends.shape[1] - self._targets :])
+        return Piece(0, segment, (flat,), count, weight, ends[:, ends.shape[1] - self._targets :])
 
     def give_back(self) -> None:
         """Leave the room for rows to the next task of this thread: nothing of them is needed any more."""
-        _kept.rows = (self._first, self._rows)
+        if not self._weights.size:
+            _kept.rows = (self._width, self._rows)
 
     def _refuse(self, values: np.ndarray) -> None:
         finite = np.isfinite(values)

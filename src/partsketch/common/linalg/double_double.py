@@ -57,7 +57,8 @@ def _in_order(high, low):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _gram(high, low, out_high, out_low):  # type: ignore[no-untyped-def]
+def add_gram(high, low, out_high, out_low):  # type: ignore[no-untyped-def]
+    """Add the sums of products of the columns of some rows."""
     for row in range(high.shape[0]):
         for i in range(high.shape[1]):
             if high[row, i] != 0.0:
@@ -84,7 +85,7 @@ def _explained_noise(high, kept, column, diagonal, shares):  # type: ignore[no-u
 
 
 @compiled
-def _cholesky(high, low, pivots, free, tolerance, noise, most, left_over):  # type: ignore[no-untyped-def]
+def cholesky(high, low, pivots, free, tolerance, noise, most, left_over):  # type: ignore[no-untyped-def]
     """Factor in place, row by row; a column that those before it determine gets a row of zeros."""
     kept = np.zeros(pivots, np.bool_)
     shares = np.empty(pivots)
@@ -200,7 +201,7 @@ class DoubleDouble(NamedTuple):
     def gram(self) -> DoubleDouble:
         """Return the sums of products of the columns."""
         out = DoubleDouble.of(np.zeros((self.high.shape[1],) * 2))
-        _gram(np.ascontiguousarray(self.high), np.ascontiguousarray(self.low), *out)
+        add_gram(np.ascontiguousarray(self.high), np.ascontiguousarray(self.low), *out)
         return out
 
 
@@ -262,7 +263,7 @@ def factor_gram(
     rows = DoubleDouble.of(*gram)
     left_over = np.empty(len(rows.high))
     noise = max(NOISE, rounding**2)
-    kept = _cholesky(*rows, pivots, free, tolerance**2, noise, pivots if most is None else most, left_over)
+    kept = cholesky(*rows, pivots, free, tolerance**2, noise, pivots if most is None else most, left_over)
     return Factor(rows, kept, left_over)
 
 

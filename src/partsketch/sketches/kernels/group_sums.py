@@ -1,282 +1,264 @@
-"""Sums of products of the columns of many groups of rows, each around a value in its own middle."""
+"""Sums of products of the columns of groups of rows, each around a value in its own middle.
+
+Rows are padded to whole vectors. Their first number is the root of their weight, one where every row counts once.
+"""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from partsketch.common.linalg.column_kernels import add_products
 from partsketch.common.linalg.compiled import compiled
-from partsketch.common.linalg.double_double import fused
-from partsketch.common.linalg.lanes import LANES, fetch_all, transpose_eight
+from partsketch.common.linalg.double_double import add_gram, fused
+from partsketch.common.linalg.lanes import LANES, add_scaled, fetch_all
+from partsketch.sketches.kernels.group_lanes import add_block, take_block
 
+#: Kinds of entries: the rows themselves; centre and sums of products; the same with what doubles leave out of the sums.
+ROWS, SUMS, PRECISE = 0, 1, 2
+#: Numbers of the head of an entry: group, rows, weight, kind, and where its numbers begin.
+HEAD = 5
 #: Of a column that others explain up to a smaller part than this, a Gram matrix in doubles keeps too few digits.
 SAFE_PIVOT = 1e-4
-#: A column that varies by a smaller part of its squares than this does not vary.
-_NOTHING = 1e-20
+#: Rows whose columns are multiplied at once: they stay in the first-level cache.
+_AT_ONCE = 128
+#: Rows of a group that are kept while they are summed.
+NEAR_ROWS = 512
 #: So many rows before they are needed, rows are asked for.
 _AHEAD = 8
-#: Numbers at the beginning of a line: those of group, rows, weight and columns.
-HEAD = 4
 
 
 @compiled
-def _see(rows, order, first, last, low, high, near):  # type: ignore[no-untyped-def]
-    """Find the least and largest value of every column of a group, and keep a copy of its last rows."""
-    width = rows.shape[1]
+def sort_groups(groups, counts, order):  # type: ignore[no-untyped-def]
+    """Count the rows of every group, and write the places of rows group by group, in their order."""
+    for group in groups:
+        counts[group] += 1
+    ends = np.empty(counts.size + 1, np.int64)
+    ends[0] = 0
+    for group in range(counts.size):
+        ends[group + 1] = ends[group] + counts[group]
+    for row in range(groups.size):
+        group = groups[row]
+        order[ends[group]] = row
+        ends[group] += 1
+
+
+@compiled
+def begin_range(seen):  # type: ignore[no-untyped-def]
+    """Prepare to note least and largest values, and what is not finite."""
+    seen[0], seen[1], seen[2] = np.inf, -np.inf, 0.0
+
+
+@compiled
+def take_rows(rows, order, first, count, near, at, seen):  # type: ignore[no-untyped-def]
+    """Copy rows from wherever they lie to the flat `near`, from `at` on, and note their range."""
+    step = rows.shape[1]
     flat = rows.reshape(-1)
-    for j in range(width):
-        low[j] = high[j] = rows[order[first], j]
-    for begin in range(first, last, near.shape[0]):
-        for place in range(min(near.shape[0], last - begin)):
+    noted = seen.reshape(-1)
+    for begin in range(0, count, _AT_ONCE):
+        here = min(_AT_ONCE, count - begin)
+        for place in range(first + begin, first + begin + here):
             # Rows of a group lie anywhere: those that come next are asked for, also those of the next group.
-            fetch_all(flat, order[min(begin + place + _AHEAD, order.size - 1)] * width, width)
-            row, kept = rows[order[begin + place]], near[place]
-            for j in range(width):
-                value = row[j]
-                kept[j] = value
-                low[j] = value if value < low[j] else low[j]
-                high[j] = value if value > high[j] else high[j]
+            fetch_all(flat, order[min(place + _AHEAD, order.size - 1)] * step, step)
+        for block in range(step // LANES):
+            take_block(near, at + begin * step, flat, order, first + begin, here, step, block, noted)
 
 
 @compiled
-def _find_centre(low, high, centre):  # type: ignore[no-untyped-def]
-    """Write what is taken off the columns of a group: nothing off the first, which are ones; tell whether that counts.
+def find_centre(width, seen, centre):  # type: ignore[no-untyped-def]
+    """Write what is taken off the columns of a group: nothing off the first; tell whether anything is.
 
-    A column whose values all lie within a factor of two is measured from their middle: such a difference has no
-    rounding. All others are taken as they are.
+    A column is measured from a value close to its middle if all its values lie within a factor of two of that value:
+    such a difference has no rounding. The value has few digits, so that the rows of a group in other segments are
+    measured from the same one unless they lie elsewhere.
     """
     moves = False
     centre[0] = 0.0
-    for j in range(1, low.size):
-        near, far = (low[j], high[j]) if low[j] > 0.0 else (-high[j], -low[j])
-        centre[j] = 0.5 * low[j] + 0.5 * high[j] if near > 0.0 and far <= 2.0 * near else 0.0
-        moves = moves or centre[j] != 0.0
+    for j in range(1, width):
+        low, high = seen[0, j], seen[1, j]
+        near, far = (low, high) if low > 0.0 else (-high, -low)
+        centre[j] = 0.0
+        if near > 0.0 and far <= 4.0 * near:
+            middle = 0.5 * near + 0.5 * far
+            if far > near:
+                # A power of two, four to eight times as large as what the values differ by.
+                grid = math.ldexp(1.0, math.frexp(4.0 * (far - near))[1])
+                middle = np.rint(middle / grid) * grid
+            if near >= 0.5 * middle and far <= 2.0 * middle:
+                centre[j] = middle if low > 0.0 else -middle
+                moves = True
     return moves
 
 
 @compiled
-def _turn(near, count, flat, step):  # type: ignore[no-untyped-def]
-    """Write the columns of some rows one after another."""
-    width = near.shape[1]
-    values = near.reshape(-1)
-    whole = count & -LANES if width >= LANES else 0
-    for place in range(0, whole, LANES):
-        for left in range(0, width, LANES):
-            # The last eight columns may have been written in part: again, with the same numbers.
-            column = min(left, width - LANES)
-            transpose_eight(flat, column * step + place, step, values, place * width + column, width)
-    for place in range(whole, count):
-        for j in range(width):
-            flat[j * step + place] = near[place, j]
+def measure(near, count, width, centre):  # type: ignore[no-untyped-def]
+    """Take the centre off rows."""
+    for place in range(count):
+        for j in range(1, width):
+            near[place, j] -= centre[j]
 
 
 @compiled
-def sum_groups(rows, roots, order, starts, strip, centre, sums, ends):  # type: ignore[no-untyped-def]
-    """Fill centres, sums of products, and the least and largest value of every column.
+def _weigh(near, count, width):  # type: ignore[no-untyped-def]
+    """Multiply rows by the roots of their weights."""
+    for place in range(count):
+        for j in range(1, width):
+            near[place, j] *= near[place, 0]
 
-    `rows` has a column of ones first, `order` the rows group by group. `strip` has room for the columns of some rows,
-    one after another; the padding, its last columns, is zero.
+
+@compiled
+def add_products(measured, count, width, weighted, out):  # type: ignore[no-untyped-def]
+    """Add the products of the columns of some rows, the upper triangle in whole blocks."""
+    near = measured
+    if weighted:
+        near = measured[:count].copy()
+        _weigh(near, count, width)
+    step = near.shape[1]
+    flat, sums = near.reshape(-1), out.reshape(-1)
+    for begin in range(0, count, _AT_ONCE):
+        here = min(_AT_ONCE, count - begin)
+        for left in range(0, step, LANES):
+            for right in range(left, step, LANES):
+                add_block(flat, begin * step, step, here, left, right, sums, left * step + right)
+
+
+@compiled
+def is_doubtful(sums, width, work):  # type: ignore[no-untyped-def]
+    """Tell whether a column varies little beside its place, or is nearly explained by those before it.
+
+    Columns that are zero, around their centre, are left aside.
     """
-    width = rows.shape[1]
-    low, high = np.empty(width), np.empty(width)
-    padded, step = strip.shape
-    most = step - LANES
-    flat = strip.reshape(-1)
-    near = np.empty((most, width))
-    out = np.zeros((padded, padded))
-    addresses = np.empty(padded, np.int64)
-    for column in range(padded):
-        addresses[column] = strip.ctypes.data + 8 * column * step
-    for group in range(starts.size - 1):
-        first, last = starts[group], starts[group + 1]
-        _see(rows, order, first, last, low, high, near)
-        moves = _find_centre(low, high, centre[group])
-        for j in range(width):
-            ends[0, j] = low[j] if low[j] < ends[0, j] else ends[0, j]
-            ends[1, j] = high[j] if high[j] > ends[1, j] else ends[1, j]
-        out[:] = 0.0
-        for begin in range(first, last, most):
-            count = min(most, last - begin)
-            if last - first > most:
-                for place in range(count):
-                    near[place] = rows[order[begin + place]]
-            if moves:
-                for place in range(count):
-                    near[place] -= centre[group]
-            _turn(near, count, flat, step)
-            if roots.size:
-                for j in range(width):
-                    for place in range(count):
-                        strip[j, place] *= roots[order[begin + place]]
-            add_products(addresses, np.int64(0), count, out)
-        for i in range(width):
-            for j in range(i, width):
-                sums[group, i, j] = sums[group, j, i] = out[i, j]
-
-
-@compiled
-def smallest_pivot(sums, counted, work):  # type: ignore[no-untyped-def]
-    """Return the smallest part of a column that those before it leave; columns that do not vary are left aside."""
-    width = sums.shape[0]
+    step = sums.shape[1]
     work[:, :] = sums
-    least = 1.0
+    flat = work.reshape(-1)
     for k in range(width):
-        before = counted[k] if k else work[0, 0]
         pivot = work[k, k]
-        if k and pivot <= _NOTHING * sums[k, k]:
-            continue
         if k == 0:
-            if pivot <= 0.0:
-                return 1.0
-        elif before > 0.0:
-            share = pivot / before
-            if not share > 1e-14:
-                return 0.0
-            least = min(least, share)
+            if not pivot > 0.0:
+                return False
+        elif sums[k, k] == 0.0:
+            continue
+        elif not pivot >= SAFE_PIVOT * (sums[k, k] - sums[0, k] * (sums[0, k] / sums[0, 0])):
+            return True
         for i in range(k + 1, width):
-            factor = work[k, i] / pivot
-            for j in range(i, width):
-                work[i, j] -= factor * work[k, j]
+            times = -work[k, i] / pivot
+            if times != 0.0:
+                for block in range(i // LANES * LANES, step, LANES):
+                    add_scaled(flat, i * step + block, flat, k * step + block, times)
         if k == 0:
             for i in range(1, width):
-                counted[i] = work[i, i]
-    return least
+                if sums[i, i] > 0.0 and not work[i, i] >= SAFE_PIVOT * sums[i, i]:
+                    return True
+    return False
 
 
 @compiled
-def doubtful_groups(sums, rows_of, doubtful):  # type: ignore[no-untyped-def]
-    """Mark the groups with more rows than columns whose columns doubles do not tell apart."""
-    width = sums.shape[1]
-    work, counted = np.empty((width, width)), np.empty(width)
-    for group in range(sums.shape[0]):
-        doubtful[group] = rows_of[group] > width and smallest_pivot(sums[group], counted, work) < SAFE_PIVOT
+def pack(sums, width, out, at):  # type: ignore[no-untyped-def]
+    """Write the upper triangle, row by row, and return where it ends."""
+    for i in range(width):
+        for j in range(i, width):
+            out[at] = sums[i, j]
+            at += 1
+    return at
 
 
 @compiled
-def add_groups(first, second, width, out):  # type: ignore[no-untyped-def]
-    """Merge two tables, sorted by group, of number, rows, weight, columns, centre and sums.
+def write_sums(near, count, width, weighted, centre, sums, work, out, at):  # type: ignore[no-untyped-def]
+    """Write centre and sums of rows that are all near, and have been measured; return where they end, and their kind.
 
-    Tables with twice the digits have the low parts of the sums behind them.
+    Sums are made without rounding where doubles do not tell the columns apart.
     """
-    i = j = count = 0
-    shifts = np.zeros((2, width))
-    area = width * width
-    base = HEAD + width
-    precise = out.shape[1] > base + area
-    work, rest = np.empty((2, area)), np.empty((2, area))
-    while i < first.shape[0] or j < second.shape[0]:
-        if j == second.shape[0] or (i < first.shape[0] and first[i, 0] < second[j, 0]):
-            out[count] = first[i]
-            i += 1
-        elif i == first.shape[0] or second[j, 0] < first[i, 0]:
-            out[count] = second[j]
-            j += 1
+    for j in range(width):
+        out[at + j] = centre[j]
+    sums[:, :] = 0.0
+    add_products(near, count, width, weighted, sums)
+    if not is_doubtful(sums, width, work):
+        return pack(sums, width, out, at + width), SUMS
+    high, low = np.zeros((width, width)), np.zeros((width, width))
+    add_precisely(near, count, width, weighted, high, low)
+    return pack(low, width, out, pack(high, width, out, at + width)), PRECISE
+
+
+@compiled
+def add_precisely(near, count, width, weighted, high, low):  # type: ignore[no-untyped-def]
+    """Add the sums of products of measured rows with twice the digits."""
+    rows = near[:count, :width].copy()
+    rest = np.zeros_like(rows)
+    if weighted:
+        for place in range(count):
+            root = rows[place, 0]
+            for j in range(1, width):
+                value = rows[place, j] * root
+                rest[place, j] = fused(rows[place, j], root, -value)
+                rows[place, j] = value
+    add_gram(rows, rest, high, low)
+
+
+@compiled
+def write_segment(rows, width, order, starts, weighted, most, head, body, ends):  # type: ignore[no-untyped-def]
+    """Write kind, place and numbers of every group's entry; return how many numbers there are.
+
+    Groups of at most `most` rows keep them. `ends` gets the least and largest value of every column, and zeros.
+    """
+    step = rows.shape[1]
+    near = np.zeros((NEAR_ROWS, step))
+    flat = near.reshape(-1)
+    seen, centre = np.empty((3, step)), np.empty(width)
+    sums, work = np.zeros((step, step)), np.empty((step, step))
+    begin_range(ends)
+    used = 0
+    for group in range(starts.size - 1):
+        first, count = starts[group], starts[group + 1] - starts[group]
+        head[group, 4] = used
+        begin_range(seen)
+        keeps = count <= most
+        if keeps:
+            take_rows(rows, order, first, count, body, used, seen)
+        for begin in range(0, 0 if keeps else count, NEAR_ROWS):
+            take_rows(rows, order, first + begin, min(NEAR_ROWS, count - begin), flat, 0, seen)
+        for j in range(step):
+            ends[0, j], ends[1, j] = min(ends[0, j], seen[0, j]), max(ends[1, j], seen[1, j])
+            ends[2, j] += seen[2, j]
+        kind = ROWS
+        if keeps:
+            used += count * step
         else:
-            line, one, other = out[count], first[i], second[j]
-            line[0] = one[0]
-            line[1] = one[1] + other[1]
-            line[2] = one[2] + other[2]
-            line[3] = one[3]
-            moves = False
-            for c in range(HEAD, base):
-                kept = one[c] if one[c] != 0.0 else other[c]
-                line[c] = kept
-                shifts[0, c - HEAD], shifts[1, c - HEAD] = one[c] - kept, other[c] - kept
-                moves = moves or shifts[0, c - HEAD] != 0.0 or shifts[1, c - HEAD] != 0.0
-            if moves or precise:
-                _move(one[base:], shifts[0], precise, work[0], rest[0])
-                _move(other[base:], shifts[1], precise, work[1], rest[1])
-                for place in range(area):
-                    high, low = _sum(work[0, place], rest[0, place], work[1, place], rest[1, place])
-                    line[base + place] = high
-                    if precise:
-                        line[base + area + place] = low
+            moves = find_centre(width, seen, centre)
+            if count <= NEAR_ROWS:
+                if moves:
+                    measure(near, count, width, centre)
+                used, kind = write_sums(near, count, width, weighted, centre, sums, work, body, used)
             else:
-                for place in range(base, base + area):
-                    line[place] = one[place] + other[place]
-            i += 1
-            j += 1
-        count += 1
+                given = (rows, order, first, count, width, weighted, near)
+                used, kind = _write_long(given, centre, moves, sums, work, body, used)
+        head[group, 3] = kind
+    return used
 
 
 @compiled
-def _sum(high, low, other_high, other_low):  # type: ignore[no-untyped-def]
-    """Return the sum of two numbers of two doubles each."""
-    total = high + other_high
-    part = total - high
-    rest = ((high - (total - part)) + (other_high - part)) + (low + other_low)
-    whole = total + rest
-    return whole, rest - (whole - total)
-
-
-@compiled
-def _move(sums, shift, precise, high, low):  # type: ignore[no-untyped-def]
-    """Write sums of products, of two doubles each, after `shift` times the ones was added to the columns."""
-    width = shift.size
-    area = width * width
-    for place in range(area):
-        high[place] = sums[place]
-        low[place] = sums[area + place] if precise else 0.0
-    # Columns first, then rows: what was added to the first row by then is moved as well.
-    for a in range(width):
-        for b in range(1, width):
-            if shift[b] != 0.0:
-                _add_multiple(high, low, a * width + b, a * width, shift[b])
-    for a in range(1, width):
-        if shift[a] != 0.0:
-            for b in range(width):
-                _add_multiple(high, low, a * width + b, b, shift[a])
-
-
-@compiled
-def _add_multiple(high, low, place, of, times):  # type: ignore[no-untyped-def]
-    product = high[of] * times
-    rest = fused(high[of], times, -product) + low[of] * times
-    high[place], low[place] = _sum(high[place], low[place], product, rest)
-
-
-@compiled
-def factor_groups(sums, most, rows, trusted):  # type: ignore[no-untyped-def]
-    """Write the upper triangular factors of sums of products, and which of them doubles are enough for.
-
-    They are when no column is explained by the others so well that the inverse of its scaled sums of products has more
-    than `most` on its diagonal.
-    """
-    width = sums.shape[1]
-    scale, inverse = np.empty(width), np.empty(width)
-    for group in range(sums.shape[0]):
-        upper = rows[group]
-        good = True
-        for i in range(width):
-            good = good and sums[group, i, i] > 0.0
-            scale[i] = np.sqrt(sums[group, i, i])
-        for i in range(width if good else 0):
-            for j in range(i, width):
-                upper[i, j] = sums[group, i, j] / (scale[i] * scale[j])
-            for k in range(i):
-                factor = upper[k, i]
-                for j in range(i, width):
-                    upper[i, j] -= factor * upper[k, j]
-            pivot = upper[i, i]
-            if not pivot * most > 1.0:
-                good = False
-                break
-            root = np.sqrt(pivot)
-            for j in range(i, width):
-                upper[i, j] /= root
-        for i in range(width if good else 0):
-            # Row i of the inverse: its squares add up to the diagonal entry of the inverse of R'R.
-            total = 0.0
-            for j in range(i, width):
-                value = 1.0 if i == j else 0.0
-                for k in range(i, j):
-                    value -= inverse[k] * upper[k, j]
-                inverse[j] = value / upper[j, j]
-                total += inverse[j] * inverse[j]
-            if not total <= most:
-                good = False
-                break
-        for i in range(width if good else 0):
-            for j in range(i, width):
-                upper[i, j] *= scale[j]
-        trusted[group] = good
+def _write_long(given, centre, moves, sums, work, out, at):  # type: ignore[no-untyped-def]
+    """Write centre and sums of more rows than are kept; return where they end, and their kind."""
+    rows, order, first, count, width, weighted, near = given
+    most = near.shape[0]
+    flat = near.reshape(-1)
+    seen = np.empty((3, near.shape[1]))
+    for j in range(width):
+        out[at + j] = centre[j]
+    at += width
+    sums[:, :] = 0.0
+    for begin in range(0, count, most):
+        here = min(most, count - begin)
+        take_rows(rows, order, first + begin, here, flat, 0, seen)
+        if moves:
+            measure(near, here, width, centre)
+        add_products(near, here, width, weighted, sums)
+    if not is_doubtful(sums, width, work):
+        return pack(sums, width, out, at), SUMS
+    high, low = np.zeros((width, width)), np.zeros((width, width))
+    for begin in range(0, count, most):
+        here = min(most, count - begin)
+        take_rows(rows, order, first + begin, here, flat, 0, seen)
+        if moves:
+            measure(near, here, width, centre)
+        add_precisely(near, here, width, weighted, high, low)
+    return pack(low, width, out, pack(high, width, out, at)), PRECISE

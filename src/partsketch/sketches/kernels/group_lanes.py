@@ -1,0 +1,85 @@
+"""Vector operations on rows of groups: rows are padded to whole vectors, and products are summed row after row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from partsketch.common.linalg.lanes import LANES, index_of, load_lanes, place_of, spread
+
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_ZEROS = ir.Constant(_VECTOR, [0.0] * LANES)
+
+
+@intrinsic
+def take_block(typingctx, out, at, values, order, first, count, step, block, seen):  # type: ignore[no-untyped-def]
+    """Copy eight columns of some rows from wherever they lie, and note them in `seen`.
+
+    Row order[first + r] of the values, whose rows are `step` numbers apart, goes to row r behind out[at]. `seen` is
+    flat, and holds three rows: the least values, the largest, and zeros, which are not zeros where values are not
+    finite.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        target, data, places, noted = (
+            context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 2, 3, 8)
+        )
+        _, at, _, _, first, count, step, block, _ = args
+        column = builder.shl(block, index_of(3))
+        kept = [place_of(builder, noted, builder.add(column, builder.mul(step, index_of(row)))) for row in range(3)]
+        least, largest, nothing = (cgutils.alloca_once_value(builder, load_lanes(builder, place)) for place in kept)
+        integer = ir.IntType(64)
+        with cgutils.for_range(builder, count) as loop:
+            place = place_of(builder, places, builder.add(first, loop.index), integer)
+            row = builder.mul(builder.load(place, typ=integer), step)
+            value = load_lanes(builder, place_of(builder, data, builder.add(row, column)))
+            to = builder.add(at, builder.add(builder.mul(loop.index, step), column))
+            builder.store(value, place_of(builder, target, to), align=8)
+            for comparison, end in (("<", least), (">", largest)):
+                before = builder.load(end)
+                builder.store(builder.select(builder.fcmp_ordered(comparison, value, before), value, before), end)
+            builder.store(builder.fadd(builder.load(nothing), builder.fmul(value, _ZEROS)), nothing)
+        for place, end in zip(kept, (least, largest, nothing), strict=True):
+            builder.store(builder.load(end), place, align=8)
+        return context.get_dummy_value()
+
+    integer = types.intp
+    return types.void(out, integer, values, order, integer, integer, integer, integer, seen), generate
+
+
+@intrinsic
+def add_block(typingctx, values, start, step, count, left, right, out, at):  # type: ignore[no-untyped-def]
+    """Add to the eight rows of eight numbers from out[at] on the products of columns of some rows.
+
+    Rows begin at `start` and are `step` numbers apart, as are those of `out`; the columns are the eight from `left` on,
+    by the eight from `right` on. Sums stay in registers; each product is added, rounded once, row after row.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        data, target = (context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 6))
+        _, first, step, count, left, right, _, at = args
+        kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+        fused = cgutils.get_or_insert_function(builder.module, kind, "llvm.fma.v8f64")
+        places, index = [], at
+        for _ in range(LANES):
+            places.append(place_of(builder, target, index))
+            index = builder.add(index, step)
+        sums = [cgutils.alloca_once_value(builder, load_lanes(builder, place)) for place in places]
+        with cgutils.for_range(builder, count) as loop:
+            row = builder.add(first, builder.mul(loop.index, step))
+            vector = load_lanes(builder, place_of(builder, data, builder.add(row, right)))
+            for lane, total in enumerate(sums):
+                place = place_of(builder, data, builder.add(row, builder.add(left, index_of(lane))))
+                factor = spread(builder, builder.load(place, typ=ir.DoubleType()))
+                builder.store(builder.call(fused, [factor, vector, builder.load(total)]), total)
+        for place, total in zip(places, sums, strict=True):
+            builder.store(builder.load(total), place, align=8)
+        return context.get_dummy_value()
+
+    integer = types.intp
+    return types.void(values, integer, integer, integer, integer, integer, out, integer), generate
