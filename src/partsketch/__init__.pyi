@@ -21,6 +21,7 @@ from .sites.rounds.question import Question
 from .sites.rounds.rounds import Rounds
 from .sites.summaries_api import read_summaries, summarise
 from .sources.files.csv_format import CsvFiles
+from .summaries.noisy_summary import NoisySummary
 from .summaries.summary import Summary
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Limits",
     "LocalEngine",
     "Model",
+    "NoisySummary",
     "PartsketchError",
     "PartsketchWarning",
     "Plan",

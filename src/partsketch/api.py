@@ -16,9 +16,12 @@ from partsketch.fitting.limits import Limits
 from partsketch.fitting.options import FitOptions
 from partsketch.model.model import Model
 from partsketch.planner.fit_request import fit_as_asked
-from partsketch.sites.combine import combine_files, read_summaries
+from partsketch.sites.combine import combine_files
+from partsketch.sites.noisy.release import release
 from partsketch.sites.options import SketchKeywords, SketchOptions
+from partsketch.sites.reading import read_files
 from partsketch.sites.sketch import sketch_source
+from partsketch.summaries.noisy_summary import NoisySummary
 from partsketch.summaries.summary import Summary
 
 
@@ -118,14 +121,7 @@ def _warn(sentences: Sequence[str]) -> None:
 @overload
 def sketch(
     data: Any, target: str | Sequence[str] | None = ..., features: Sequence[str] | None = ..., *, n_partitions: int,
-    partition_by: str | None = ..., engine: Any = ..., random_state: Any = ..., **keywords: Unpack[SketchKeywords],
-) -> tuple[Summary, ...]: ...  # fmt: skip
-
-
-@overload
-def sketch(
-    data: Any, target: str | Sequence[str] | None = ..., features: Sequence[str] | None = ..., *,
-    n_partitions: int | None = ..., partition_by: str, engine: Any = ..., random_state: Any = ...,
+    partition_by: str | None = ..., epsilon: None = ..., engine: Any = ..., random_state: Any = ...,
     **keywords: Unpack[SketchKeywords],
 ) -> tuple[Summary, ...]: ...  # fmt: skip
 
@@ -133,9 +129,25 @@ def sketch(
 @overload
 def sketch(
     data: Any, target: str | Sequence[str] | None = ..., features: Sequence[str] | None = ..., *,
-    n_partitions: None = ..., partition_by: None = ..., engine: Any = ..., random_state: Any = ...,
+    n_partitions: int | None = ..., partition_by: str, epsilon: None = ..., engine: Any = ..., random_state: Any = ...,
+    **keywords: Unpack[SketchKeywords],
+) -> tuple[Summary, ...]: ...  # fmt: skip
+
+
+@overload
+def sketch(
+    data: Any, target: str | Sequence[str] | None = ..., features: Sequence[str] | None = ..., *,
+    n_partitions: None = ..., partition_by: None = ..., epsilon: None = ..., engine: Any = ..., random_state: Any = ...,
     **keywords: Unpack[SketchKeywords],
 ) -> Summary: ...  # fmt: skip
+
+
+@overload
+def sketch(
+    data: Any, target: str | Sequence[str] | None = ..., features: Sequence[str] | None = ..., *,
+    n_partitions: None = ..., partition_by: None = ..., epsilon: float, engine: Any = ..., random_state: Any = ...,
+    **keywords: Unpack[SketchKeywords],
+) -> NoisySummary: ...  # fmt: skip
 
 
 @passes_on(SketchKeywords, DataRequest, SketchOptions)
@@ -146,10 +158,11 @@ def sketch(
     *,
     n_partitions: int | None = None,
     partition_by: str | None = None,
+    epsilon: float | None = None,
     engine: Any = "local",
     random_state: Any = None,
     **keywords: Unpack[SketchKeywords],
-) -> Summary | tuple[Summary, ...]:
+) -> Summary | NoisySummary | tuple[Summary, ...]:
     """Summarise the rows of one site; only the summary travels.
 
     Parameters
@@ -173,6 +186,15 @@ def sketch(
         Take random numbers from the operating system; neither seed nor row numbers are stored.
     round_rows
         Round the row count of a private summary to a multiple of this.
+    epsilon, delta
+        Promise differential privacy: sums of products with noise of OpenDP, one row added or removed. None promises
+        nothing.
+    bounds
+        With epsilon: between which values each column lies, as is publicly known: a TOML file, or a mapping such as
+        `{"age": (18, 90), "dose": {"lower": 0, "upper": 20, "spread": 2}}`. Indicators of levels need none.
+    ledger, budget
+        With epsilon: the file in which the release is entered (partsketch-ledger.jsonl unless named), and the ε that
+        all releases of this site and label may not exceed together.
     random_state
         Seed; a site without a name uses the same random numbers as `partsketch.fit`.
     levels
@@ -182,8 +204,9 @@ def sketch(
 
     Returns
     -------
-    Summary or tuple of Summary
-        One summary; with n_partitions or partition_by a tuple, one for each partition. Save them with `save`.
+    Summary, NoisySummary or tuple of Summary
+        One summary, with epsilon a noisy one; with n_partitions or partition_by a tuple, one for each partition. Save
+        them with `save`.
 
     Examples
     --------
@@ -195,9 +218,14 @@ def sketch(
     2.0
     """
     columns, asked = divided(keywords, DataRequest)
-    options = SketchOptions.made_of(random_state, n_partitions=n_partitions, partition_by=partition_by, **asked)
+    cut: dict[str, Any] = {"n_partitions": n_partitions, "partition_by": partition_by}
+    options = SketchOptions.made_of(random_state, epsilon=epsilon, **cut, **asked)
     request = DataRequest(data, target, features, **columns)
     with using_engine(engine, data) as runner:
+        if options.epsilon is not None:
+            released = release(request, options, runner)
+            _warn(released.warnings)
+            return released.summary
         source = request.open(options.partition_column, options.fit_intercept, runner)
         if options.private:
             request.check_private(source)
@@ -238,6 +266,6 @@ def combine(
     Model
         As from `partsketch.fit`; its record names the files.
     """
-    fit = combine_files(read_summaries(files), target, features, method, fit_intercept, averaging, alpha, weighting)
+    fit = combine_files(read_files(files), target, features, method, fit_intercept, averaging, alpha, weighting)
     _warn(fit.model.record.warnings)
     return fit.model

@@ -47,18 +47,19 @@ def command(
     **keywords: Any,
 ) -> None:
     """Make a model, its certificate and intervals from sketch FILES; no rows are read."""
+    from partsketch.report.file_table import describe_file, print_files
     from partsketch.report.fit_table import print_fit
-    from partsketch.report.sketch_table import describe_sketch, print_sketches
-    from partsketch.sites.combine import combine_files, read_summaries
+    from partsketch.sites.combine import combine_files
+    from partsketch.sites.reading import read_files
 
     check_outputs({"--model": model_path}, data=files)
     started = time.perf_counter()
-    named = read_summaries(files)
+    named = read_files(files)
     if inspect:
         if as_json:
-            print_json({"files": [describe_sketch(*entry) for entry in named]})
+            print_json({"files": [describe_file(*entry) for entry in named]})
         else:
-            print_sketches(named)
+            print_files(named)
         return
     chosen = column_names(features)
     fit = combine_files(named, list(targets) or None, chosen, method, **keywords)
@@ -68,7 +69,7 @@ def command(
     for sentence in fit.model.record.warnings:
         warn(sentence)
     if as_json:
-        described = [describe_sketch(*entry) for entry in named]
+        described = [describe_file(*entry) for entry in named]
         values = {"model": fit.model.to_dict(), "files": described, "seconds": seconds}
         if with_summary:
             values["summary"] = fit.model.summary(of=intervals_of).to_dict()

@@ -8,6 +8,7 @@ import click
 
 from partsketch.cli.printing import print_json, show
 from partsketch.common.errors import InputError
+from partsketch.common.reading import ordinary_file
 
 
 @click.command("inspect", epilog="Example: partsketch inspect trips.psk")
@@ -34,7 +35,13 @@ def _inspect_summaries(file: Path, as_json: bool) -> None:
     from partsketch.report.summaries_table import describe_summaries, print_summaries
     from partsketch.sketches.base import get_sketch
     from partsketch.summaries.collection_file import load
+    from partsketch.summaries.noisy_file import is_noisy
 
+    with ordinary_file(file) as (stream, _):
+        noisy = is_noisy(stream.read(16))
+    if noisy:
+        _inspect_noisy(file, as_json)
+        return
     factors = load(file)
     if any(get_sketch(summary.kind).is_random for summary in factors):
         named = [(str(file), summary) for summary in factors]
@@ -48,6 +55,17 @@ def _inspect_summaries(file: Path, as_json: bool) -> None:
         print_json(describe_summaries(str(file), summaries))
     else:
         print_summaries(str(file), summaries)
+
+
+def _inspect_noisy(file: Path, as_json: bool) -> None:
+    from partsketch.report.noisy_table import describe_noisy, print_noisy
+    from partsketch.summaries.noisy_file import load
+
+    summary = load(file)
+    if as_json:
+        print_json({"files": [describe_noisy(str(file), summary)]})
+    else:
+        print_noisy([(str(file), summary)])
 
 
 def _inspect_model(file: Path, as_json: bool) -> None:

@@ -19,6 +19,7 @@ _LARGEST_LEVELS = 1 << 28
 
 if TYPE_CHECKING:
     from partsketch.fitting.data_request import DataRequest
+    from partsketch.sites.options import SketchOptions
 
 
 @click.command(
@@ -39,6 +40,17 @@ if TYPE_CHECKING:
 @keyword_option("random_state", "Seed; sites may share one, their names make the numbers different.")
 @click.option("--private", is_flag=True, help="Random numbers of the operating system; no seed, no row numbers stored.")
 @click.option("--round-rows", type=int, default=1, help="With --private: round the row count to multiples of this.")
+@click.option("--epsilon", type=float, help="Promise differential privacy: noise on the sums of products.")
+@click.option("--delta", type=float, default=1e-6, show_default=True, help="With --epsilon: the δ of the promise.")
+@click.option(
+    "--bounds", type=click.Path(path_type=Path), help="With --epsilon: TOML file of public bounds: age = [18, 90]."
+)
+@click.option(
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="With --epsilon: file in which the release is entered.  [default: partsketch-ledger.jsonl]",
+)
+@click.option("--budget", type=float, help="With --epsilon: refuse when all releases of these rows exceed this ε.")
 @keyword_option("fit_intercept", "Without a column of ones.")
 @click.option(
     "--levels",
@@ -69,10 +81,13 @@ def command(
     site = site_of(output, output_directory) if site is None else site
     options = SketchOptions.made_of(site=site, **keywords)
     first = file_names(output, output_directory, site, ["0"] if options.cuts else None)[0]
-    read = [] if levels_path is None else [levels_path]
-    check_outputs({"--output": first}, request.data, read)
+    read = [path for path in (levels_path, keywords["bounds"]) if path is not None]
+    check_outputs({"--output": first, "--ledger": keywords["ledger"]}, request.data, read)
     if levels_path is not None:
         request = replace(request, levels=_read_levels(levels_path))
+    if options.epsilon is not None:
+        _release(request, options, engine, first, [*read, *local_files(request.data)], as_json)
+        return
     source = request.open(options.partition_column, options.fit_intercept)
     if options.private:
         request.check_private(source)
@@ -88,6 +103,28 @@ def command(
         print_json({"files": [describe_sketch(*entry) for entry in written]})
     else:
         print_sketches(written)
+
+
+def _release(
+    request: DataRequest, options: SketchOptions, engine: str, path: Path, inputs: list[Any], as_json: bool
+) -> None:
+    """Write a file with a promise, after it was entered in the ledger."""
+    from partsketch.common.files import write_atomically
+    from partsketch.engines.base import using_engine
+    from partsketch.report.noisy_table import describe_noisy, print_noisy
+    from partsketch.sites.noisy.release import release
+
+    with using_engine(engine) as runner:
+        released = release(request, options, runner)
+    write_atomically(path, released.summary.to_bytes(), inputs)
+    for sentence in released.warnings:
+        warn(sentence)
+    if as_json:
+        spent = {"releases": released.spent.releases, "rho": released.spent.rho, "epsilon": released.spent.epsilon}
+        told = {**spent, "delta": released.spent.delta, "ledger": str(released.ledger)}
+        print_json({"files": [describe_noisy(str(path), released.summary)], "spent": told})
+    else:
+        print_noisy([(str(path), released.summary)], [f"{released.spent.sentence} Entered in {released.ledger}."])
 
 
 def _read_levels(path: Path) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from os import PathLike
 from typing import Any
 
-from partsketch.model.methods import METHODS
+from partsketch.model.methods import FIT_METHODS
 
 #: In place of a method: let the planner choose one.
 AUTO = "auto"
@@ -30,7 +30,8 @@ class FitKeywords:
     method: str = field(
         default=AUTO,
         metadata=_told(
-            "Which estimator; auto: exact, or with limits the planner's choice within them.", choices=(AUTO, *METHODS)
+            "Which estimator; auto: exact, or with limits the planner's choice within them.",
+            choices=(AUTO, *FIT_METHODS),
         ),
     )
     _: KW_ONLY

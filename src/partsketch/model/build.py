@@ -160,7 +160,7 @@ def _record(
         partitions=_partition_records(circumstances.names, rows, combination),
         reasons={**circumstances.reasons, **_weighting_reasons(method, regression, combination)},
         warnings=tuple(_warnings(size, stacked, combination, regression, circumstances)),
-        versions=_versions(),
+        versions=library_versions(),
         data=circumstances.data,
         partitions_left_out=circumstances.partitions_left_out,
     )
@@ -212,7 +212,8 @@ def _finite_or_none(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
+    """Return the versions of partsketch and of what computes for it."""
     import numba
     import scipy
 

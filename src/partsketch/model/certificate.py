@@ -220,7 +220,7 @@ def _estimated_sentence(
     """Say what a fit loses; an estimate below zero says that it is less than the sketches can show."""
     if estimate.kind == "exact":
         return f"{subject} loses nothing: {estimate.reason}."
-    shown = _percentage if relative is not None else (lambda value: f"{value:.4g}")
+    shown = percentage if relative is not None else (lambda value: f"{value:.4g}")
     # One number for the sentence: the share of the minimal loss where there is one, else the loss itself.
     amount = estimate.excess_loss if relative is None else relative
     distribution = estimate.confidence if relative is None else estimate.relative_confidence
@@ -272,7 +272,7 @@ def _known(value: float) -> float | None:
 
 
 def _sentence(verb: str, relative: float | None, excess: float, heterogeneity: Heterogeneity | None) -> str:
-    amount = f"{excess:.4g}" if relative is None else _percentage(relative)
+    amount = f"{excess:.4g}" if relative is None else percentage(relative)
     return f"{verb} {amount} in squared loss against exact least squares" + _difference(heterogeneity)
 
 
@@ -283,6 +283,7 @@ def _difference(heterogeneity: Heterogeneity | None) -> str:
     return f"; partitions differ {chance} ({p_value_phrase(heterogeneity.p_value)})."
 
 
-def _percentage(share: float) -> str:
+def percentage(share: float) -> str:
+    """Return a share in percent, as it is shown."""
     percent = 100 * share
     return f"{percent:.1f}%" if percent >= 0.95 else f"{percent:.2g}%"

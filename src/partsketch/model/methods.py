@@ -27,10 +27,17 @@ class Method:
     description: str
 
 
+#: What files with a promise are combined by; no fit to rows is.
+NOISY = "noisy"
+
 METHODS = {
     "exact": Method(False, False, "stack", "exact least squares on all rows"),
     "average": Method(False, True, "average", "average of the exact fits of the partitions"),
     "partition": Method(True, True, "average", "average of fits on one sketch of each partition"),
     "stack": Method(True, True, "stack", "one fit on the stacked sketches of the partitions"),
     "whole": Method(True, False, "average", "average of fits on independent sketches of all rows"),
+    NOISY: Method(False, True, "stack", "one fit on sums of products with noise that keeps a promise"),
 }
+
+#: The estimators that a fit to rows may be.
+FIT_METHODS = tuple(name for name in METHODS if name != NOISY)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import glob
-import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,51 +24,16 @@ from partsketch.model.methods import METHODS
 from partsketch.model.regression import Regression, restored
 from partsketch.questions.choice import choose_columns
 from partsketch.sites.agreement import Named, check_agreement
+from partsketch.sites.noisy.combine import combine_noisy
+from partsketch.sites.reading import NamedFile
 from partsketch.sketches.base import get_sketch
-from partsketch.summaries.collection_file import load
+from partsketch.summaries.noisy_summary import NoisySummary
 from partsketch.summaries.summary import Summary, common_centre, joined_rows
 from partsketch.summaries.tasks import INTERCEPT
 
 
-def read_summaries(files: Any) -> list[Named]:
-    """Read files, globs and summaries at hand, each with a name for messages; sorted, so that order cannot matter."""
-    one = isinstance(files, str | os.PathLike | Summary)
-    # Tables can be gone through too, by the names of their columns.
-    if not one and (hasattr(files, "columns") or not isinstance(files, Iterable)):
-        raise InputError(
-            f"Cannot combine a {type(files).__name__}: pass paths of sketch files, or summaries, which `sketch` makes."
-        )
-    entries = [files] if one else list(files)
-    named: list[Named] = []
-    for entry in entries:
-        if isinstance(entry, Summary):
-            named.append((f"the sketch of {entry.parts[0].name!r}", entry))
-        elif isinstance(entry, str | os.PathLike):
-            path = os.fspath(entry)
-            found = sorted(glob.glob(path)) if glob.has_magic(path) and not os.path.exists(path) else [path]
-            if not found:
-                raise InputError(f"No file matches {path}.")
-            named += [entry for name in found for entry in _entries(name)]
-        else:
-            raise InputError(f"Cannot combine {type(entry).__name__}: pass paths of sketch files, or summaries.")
-    return sorted(named, key=_place)
-
-
-def _entries(name: str) -> list[Named]:
-    """Return the summaries of a file, which may hold many, each with a name."""
-    summaries = load(Path(name))
-    if len(summaries) == 1:
-        return [(name, summaries[0])]
-    return [(f"{name} ({summary.parts[0].name})", summary) for summary in summaries]
-
-
-def _place(entry: Named) -> tuple[str, str, int, int]:
-    part = entry[1].parts[0]
-    return part.site, part.label, part.stream, part.start or 0
-
-
 def combine_files(
-    named: Sequence[Named],
+    files: Sequence[NamedFile],
     target: str | Sequence[str] | None = None,
     features: Sequence[str] | None = None,
     method: str | None = None,
@@ -81,6 +43,11 @@ def combine_files(
     weighting: str = "rows",
 ) -> Fit:
     """Make a model from summaries that are at hand."""
+    noisy = [(name, summary) for name, summary in files if isinstance(summary, NoisySummary)]
+    named = [(name, summary) for name, summary in files if isinstance(summary, Summary)]
+    if noisy:
+        _check_plain(method, averaging, alpha, weighting)
+        return combine_noisy(noisy, named, target, features, fit_intercept)
     check_agreement(named)
     summaries = [summary for _, summary in named]
     first = summaries[0]
@@ -117,6 +84,20 @@ def combine_files(
         certificates = tuple(_with_rounded_rows(certificate, multiple) for certificate in model.certificates)
         model = replace(model, certificates=certificates)
     return Fit(model, tuple(summaries), restored(combination, regression))
+
+
+def _check_plain(method: str | None, averaging: str, alpha: float, weighting: str) -> None:
+    """Refuse what files with a promise do not offer."""
+    given = {
+        "method": method not in (None, "exact"),
+        "averaging": averaging != "equal",
+        "weighting": weighting != "rows",
+    }
+    for name, asked in {**given, "alpha": alpha != 0}.items():
+        if asked:
+            raise InputError(
+                f"Files with a promise (epsilon) are added up and solved once: leave {name} out (--{name})."
+            )
 
 
 def _check_method(method: str, kind: str, random: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, Self
 
 from partsketch.common.counts import refuse_too_many
@@ -12,6 +13,7 @@ from partsketch.fitting.data_request import DataKeywords
 from partsketch.fitting.options import RESERVED_PARTITIONS, seed_from
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.summaries.file_header import name_fault
+from partsketch.theory.gaussian_mechanism import check_promise
 
 
 class SketchKeywords(DataKeywords, total=False):
@@ -25,6 +27,10 @@ class SketchKeywords(DataKeywords, total=False):
     label: str
     private: bool
     round_rows: int
+    delta: float
+    bounds: Mapping[str, Any] | str | PathLike[str] | None
+    ledger: str | PathLike[str] | None
+    budget: float | None
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,13 @@ class SketchOptions:
         Random numbers from the operating system; neither seed nor row numbers are told.
     round_rows
         Private row counts are rounded to multiples of this.
+    epsilon, delta
+        A promise of differential privacy: the summary is of sums of products with noise that keeps it. None promises
+        nothing.
+    bounds
+        With a promise: what is publicly known of every column, a mapping or a TOML file.
+    ledger, budget
+        With a promise: the file in which it is entered, and the ε that may not be exceeded in all.
     """
 
     sketch: str = "gaussian"
@@ -59,11 +72,16 @@ class SketchOptions:
     label: str = ""
     private: bool = False
     round_rows: int = 1
+    epsilon: float | None = None
+    delta: float = 1e-6
+    bounds: Mapping[str, Any] | str | PathLike[str] | None = None
+    ledger: str | PathLike[str] | None = None
+    budget: float | None = None
 
     @classmethod
     def made_of(cls, random_state: Any, **keywords: Any) -> Self:
         """Return the options that keywords ask for; a private sketch takes no seed, any other has one."""
-        if not keywords.get("private"):
+        if not keywords.get("private") and keywords.get("epsilon") is None:
             return cls(**keywords, seed=seed_from(random_state))
         if random_state is not None:
             raise InputError("A private sketch takes no seed (--seed): its random numbers must not be drawn again.")
@@ -90,13 +108,37 @@ class SketchOptions:
         refuse_too_many(n_partitions=self.n_partitions, sketch_size=size, round_rows=self.round_rows)
         if not isinstance(self.round_rows, int) or self.round_rows < 1:
             raise InputError(f"round_rows is {self.round_rows!r}: give a whole number, at least 1.")
+        self._check_promise()
         if self.private:
             # The specification refuses kinds that cannot be private, and seeds.
             SketchSpecification(self.sketch, 1 if kind.is_random else None, self.seed, private=True)
         elif self.round_rows > 1:
             raise InputError("round_rows goes with private sketches only: others tell their row numbers anyway.")
-        elif self.seed is None:
+        elif self.seed is None and self.epsilon is None:
             raise ValueError("a sketch that is not private needs a seed")
+
+    def _check_promise(self) -> None:
+        """Refuse what does not go with a promise, or needs one."""
+        if self.epsilon is None:
+            for name in ("bounds", "ledger", "budget"):
+                if getattr(self, name) is not None:
+                    raise InputError(f"{name} goes with a promise only: give an epsilon (--epsilon), or leave it out.")
+            return
+        check_promise(self.epsilon, self.delta)
+        if self.bounds is None:
+            raise InputError("A promise needs public bounds of every column: give them as bounds (--bounds FILE).")
+        for name, given, remedy in (
+            ("sketch", self.sketch != "gaussian", "a file with a promise is of a kind of its own (--sketch)"),
+            ("sketch_size", self.sketch_size is not None, "noisy sums of products have no such size (--sketch-size)"),
+            ("private", self.private, "a promise is private by itself (--private)"),
+            ("n_partitions", self.cuts, "a promise is for all rows together (--partitions, --partition-by)"),
+            ("fit_intercept", not self.fit_intercept, "the ones are always in; combine without an intercept instead"),
+        ):
+            if given:
+                raise InputError(f"{name} does not go with epsilon: {remedy}.")
+        budget = self.budget
+        if budget is not None and not (isinstance(budget, int | float) and not isinstance(budget, bool) and budget > 0):
+            raise InputError(f"budget is {budget!r}: give the largest ε that all files may have together (--budget).")
 
     @property
     def partition_column(self) -> str | None:

@@ -16,8 +16,8 @@ from partsketch.engines.base import using_engine
 from partsketch.fitting.data_request import DataRequest
 from partsketch.questions.summaries import Summaries
 from partsketch.sites.agreement import Named, check_agreement
-from partsketch.sites.combine import read_summaries
 from partsketch.sites.options import SketchOptions
+from partsketch.sites.reading import read_summaries
 from partsketch.sites.sketch import sketch_source
 from partsketch.summaries.provenance import Part
 

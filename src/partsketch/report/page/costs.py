@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from partsketch.model.methods import METHODS
+from partsketch.model.methods import FIT_METHODS, METHODS
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.costs import flops, seconds, sent_bytes, summary_bytes
 from partsketch.planner.work import Work
@@ -48,7 +48,7 @@ def method_costs(entry: Entry, speeds: Calibration) -> list[MethodCost]:
     """Return what each method takes, on a machine with these speeds."""
     model = entry.model
     costs = []
-    for name in METHODS:
+    for name in FIT_METHODS:
         work = _work(entry, name)
         # The package that a kind of sketch came from need not be on this machine.
         known = is_kind(work.sketch)

@@ -18,7 +18,8 @@ from partsketch.common.linalg.blas import one_thread_each
 from partsketch.fitting.fit import Fit
 from partsketch.model.model import Model
 from partsketch.sites.agreement import Named
-from partsketch.sites.combine import combine_files, read_summaries
+from partsketch.sites.combine import combine_files
+from partsketch.sites.reading import read_summaries
 from partsketch.sites.rounds.answer import Answer
 from partsketch.sites.rounds.checks import check_answers, check_history, places_of
 from partsketch.sites.rounds.judgement import Preconditioner, refined_model

@@ -1,0 +1,189 @@
+"""The ledger of a site: what was promised of which rows, entered before a file exists, and what it is in all.
+
+One line of JSON for each release. The file is written whole, flushed and renamed, while a lock beside it keeps other
+writers out; a release that is killed before its file is there has been entered all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from partsketch.common.errors import InputError, reason_of
+from partsketch.common.files import check_output, shown, write_atomically
+from partsketch.common.plain_data import FieldError, read_as
+from partsketch.common.reading import read_at_most
+from partsketch.theory.gaussian_mechanism import gaussian_epsilon, gaussian_scale
+
+#: Where releases are entered unless somebody says otherwise.
+USUAL_LEDGER = "partsketch-ledger.jsonl"
+_LARGEST_LEDGER = 1 << 28
+#: Seconds to wait for another writer.
+_PATIENCE = 30.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release.
+
+    Attributes
+    ----------
+    site, label
+        Whose rows, and which.
+    epsilon, delta
+        What was promised.
+    columns
+        Columns of the file, the ones left out.
+    release
+        The random name of the file.
+    time
+        When, in UTC.
+    """
+
+    site: str
+    label: str
+    epsilon: float
+    delta: float
+    columns: tuple[str, ...]
+    release: str
+    time: str
+
+    @property
+    def rho(self) -> float:
+        """Cost in zero-concentrated differential privacy."""
+        return 1 / (2 * gaussian_scale(self.epsilon, self.delta) ** 2)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What the releases of one set of rows are in all.
+
+    Attributes
+    ----------
+    releases
+        How many there are.
+    rho
+        Sum of their costs in zero-concentrated differential privacy.
+    epsilon, delta
+        The promise that holds for all of them together, at the δ of the last one.
+    """
+
+    releases: int
+    rho: float
+    epsilon: float
+    delta: float
+
+    @property
+    def sentence(self) -> str:
+        """All of it in plain words."""
+        times = "once" if self.releases == 1 else f"{self.releases} times"
+        return (
+            f"These rows were released {times}: ε = {self.epsilon:.4g} at δ = {self.delta:g} in all "
+            f"(ρ = {self.rho:.4g} by zCDP)."
+        )
+
+
+def read_ledger(path: Path) -> list[Entry]:
+    """Return all entries of a ledger; none where there is no file yet."""
+    if not path.exists():
+        return []
+    entries = []
+    for number, line in enumerate(_lines(path), start=1):
+        try:
+            entry: Entry = read_as(Entry, json.loads(line), "entry", {})
+            gaussian_scale(entry.epsilon, entry.delta)
+        except (ValueError, RecursionError, FieldError) as error:
+            raise InputError(
+                f"Line {number} of the ledger {shown(path)} cannot be read ({reason_of(error)}): mend it, since what "
+                "is spent is not known without it."
+            ) from error
+        entries.append(entry)
+    return entries
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = read_at_most(path, _LARGEST_LEDGER, "a ledger").decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"The ledger {shown(path)} is not text in UTF-8.") from error
+    if text and not text.endswith("\n"):
+        raise InputError(f"The ledger {shown(path)} is cut short: mend its last line.")
+    return text.split("\n")[:-1]
+
+
+def spent_of(entries: list[Entry], site: str, label: str, delta: float) -> Spent:
+    """Return what was promised of these rows in all, at this δ."""
+    own = [entry for entry in entries if (entry.site, entry.label) == (site, label)]
+    rho = math.fsum(entry.rho for entry in own)
+    return Spent(len(own), rho, gaussian_epsilon(1 / math.sqrt(2 * rho), delta) if own else 0.0, delta)
+
+
+def enter(path: Path, entry: Entry, budget: float | None) -> Spent:
+    """Enter a release, unless all of them together would exceed the budget; return what is spent then."""
+    check_output(path)
+    with _locked(path):
+        entries = [*read_ledger(path), entry]
+        spent = spent_of(entries, entry.site, entry.label, entry.delta)
+        if budget is not None and spent.epsilon > budget * (1 + 1e-9):
+            before = spent_of(entries[:-1], entry.site, entry.label, entry.delta)
+            name = " ".join(text for text in (entry.site, entry.label) if text) or "these rows"
+            raise InputError(
+                f"With this file {name!r} would have spent ε = {spent.epsilon:.4g} at δ = {entry.delta:g}, above the "
+                f"budget of {budget:g} (ε = {before.epsilon:.4g} is spent by {before.releases} releases in "
+                f"{shown(path)}): give a smaller epsilon (--epsilon), or release no more of these rows."
+            )
+        lines = "".join(f"{json.dumps(asdict(known), ensure_ascii=False)}\n" for known in entries)
+        write_atomically(path, lines.encode())
+    return spent
+
+
+def now() -> str:
+    """Return the time for an entry."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other writers out; the lock is that of the operating system, and ends with the process."""
+    lock = Path(f"{os.path.realpath(path)}.lock")
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise InputError(f"Cannot write {shown(lock)}: {reason_of(error)}.") from error
+    try:
+        _take(handle, path)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _take(handle: int, path: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover (Windows)
+        _take_there(handle, path)
+        return
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError as error:
+            if time.monotonic() > until:
+                raise InputError(f"Another process has been writing the ledger {shown(path)} for long.") from error
+            time.sleep(0.02)
+
+
+def _take_there(handle: int, path: Path) -> None:  # pragma: no cover (Windows)
+    import msvcrt
+
+    try:
+        msvcrt.locking(handle, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+    except OSError as error:
+        raise InputError(f"Another process has been writing the ledger {shown(path)} for long.") from error

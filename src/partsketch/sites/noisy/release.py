@@ -1,0 +1,132 @@
+"""From the rows of a site to a noisy summary: what may not be told is refused, the release entered, the noise drawn."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from partsketch.common.errors import InputError
+from partsketch.engines.base import Engine
+from partsketch.fitting.data_request import DataRequest
+from partsketch.sites.noisy.bounds import Measures, measures_of
+from partsketch.sites.noisy.ledger import USUAL_LEDGER, Entry, Spent, enter, now
+from partsketch.sites.noisy.mechanism import check_mechanism, noisy_products
+from partsketch.sites.noisy.products import Products, sum_products
+from partsketch.sites.options import SketchOptions
+from partsketch.sources.base import Source
+from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
+from partsketch.sources.formula.design import CATEGORY
+from partsketch.summaries.file_header import name_fault
+from partsketch.summaries.noisy_file import MOST_NOISY_COLUMNS
+from partsketch.summaries.noisy_summary import NoisySummary, Promise, noise_of
+from partsketch.summaries.provenance import About
+from partsketch.summaries.tasks import INTERCEPT
+
+
+@dataclass(frozen=True)
+class Released:
+    """A noisy summary, what is spent of its rows, and what the site alone should know."""
+
+    summary: NoisySummary
+    spent: Spent
+    ledger: Path
+    warnings: tuple[str, ...]
+
+
+def release(request: DataRequest, options: SketchOptions, engine: Engine) -> Released:
+    """Release sums of products of all rows of the data."""
+    check_mechanism()
+    _check_request(request)
+    source = request.open(None, fit_intercept=True, engine=engine)
+    _check_found(source, request)
+    names = (*source.feature_names, *source.target_names)
+    _check_names(names)
+    measures = measures_of(source, options.bounds)
+    products = sum_products(source, measures, engine)
+    assert options.epsilon is not None
+    promise = Promise(
+        options.epsilon,
+        options.delta,
+        measures.clip,
+        measures.norm,
+        noise_of(options.epsilon, options.delta, measures.norm, len(names) + 1),
+    )
+    ledger = Path(USUAL_LEDGER if options.ledger is None else options.ledger)
+    name = secrets.token_hex(16)
+    entry = Entry(options.site, options.label, promise.epsilon, promise.delta, names, name, now())
+    # Entered first: whoever draws noise has released.
+    spent = enter(ledger, entry, options.budget)
+    summary = NoisySummary(
+        noisy_products(products.sums, measures.norm, promise.epsilon, promise.delta),
+        (INTERCEPT, *names),
+        measures.bounds,
+        promise,
+        options.site,
+        options.label,
+        name,
+        About(source.target_names, _public(source.encoding), private=True, rows_dropped=None),
+    )
+    return Released(summary, spent, ledger, tuple(_suspicious(names, measures, products)))
+
+
+def _check_request(request: DataRequest) -> None:
+    if request.weights is not None:
+        raise InputError(
+            "A promise (epsilon, delta) is made for rows that count once: leave the weights out (--weights)."
+        )
+    if request.encode and request.levels is None:
+        raise InputError(
+            "Levels that are found among the rows tell of them: with epsilon give the levels that are publicly known "
+            "(--levels)."
+        )
+
+
+def _check_found(source: Source, request: DataRequest) -> None:
+    """Refuse what was found of the rows and not given: levels, knots, centres."""
+    design, given = source.encoding.design, request.levels or {}
+    if design is None:
+        return
+    found = [factor.expression for factor in design.factors if factor.kind == CATEGORY]
+    found += [text for factor in design.factors for text, _ in factor.state]
+    for text in found:
+        if text not in given:
+            raise InputError(
+                f"What the formula needs for {text!r} was found of the rows, and a file would tell it: give levels, "
+                "knots and other numbers that are publicly known (--levels)."
+            )
+    if not design.intercept:
+        raise InputError("A file with a promise holds the ones: leave '- 1' out, and combine without an intercept.")
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    for name in names:
+        fault = name_fault(name)
+        if fault:
+            raise InputError(f"The column {name[:50]!r} {fault}: rename it.")
+        if name == INTERCEPT:
+            raise InputError(f"A column is called {INTERCEPT!r}, which names the intercept: rename it.")
+    if len(names) >= MOST_NOISY_COLUMNS:
+        raise InputError(
+            f"{len(names)} columns are too many for a promise, whose noise would drown them: name at most "
+            f"{MOST_NOISY_COLUMNS - 1} (--features)."
+        )
+
+
+def _public(encoding: Encoding) -> Encoding:
+    if encoding.design is not None:
+        return replace(encoding, design=replace(encoding.design, notes=()))
+    return encoding if encoding.levels else NOTHING_ENCODED
+
+
+def _suspicious(names: tuple[str, ...], measures: Measures, products: Products) -> Iterator[str]:
+    """Say which bounds are ends of the rows: they tell of them, unless that is by chance or by definition."""
+    for name, bounds, low, high in zip(names, measures.bounds, products.smallest, products.largest, strict=True):
+        equal = [word for word, found, bound in (("smallest", low, bounds.lower), ("largest", high, bounds.upper))
+                 if found == bound and (bounds.lower, bounds.upper) != (0.0, 1.0)]  # fmt: skip
+        if equal:
+            yield (
+                f"The bounds of column {name!r} are the {' and '.join(equal)} value of these rows: bounds that were "
+                "computed from the rows tell of them, and break the promise; take them from what is publicly known."
+            )

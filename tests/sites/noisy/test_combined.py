@@ -1,0 +1,144 @@
+"""Files with a promise combined, with one another and with exact ones: what fits together, and what intervals cover."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import partsketch as ps
+from partsketch import InputError, PartsketchWarning
+from partsketch.engines.local import LocalEngine
+from partsketch.fitting.data_request import DataRequest
+from partsketch.sites.noisy.bounds import measures_of
+from partsketch.sites.noisy.mechanism import draw_noise, noisy_products
+from partsketch.sites.noisy.products import sum_products
+from tests.sites.noisy.files import BOUNDS, TRUTH, noisy, table
+
+
+@pytest.fixture(scope="module")
+def north(tmp_path_factory: pytest.TempPathFactory) -> ps.NoisySummary:
+    return noisy(tmp_path_factory.mktemp("north"), table(20_000))
+
+
+def exact() -> ps.Summary:
+    return ps.sketch(table(20_000, seed=5), "y", sketch="triangular", site="south")
+
+
+def test_exact_files_beside_make_it_more_certain(north: ps.NoisySummary) -> None:
+    alone, both = ps.combine(north), ps.combine([north, exact()])
+    assert np.all(both.standard_errors < 0.8 * alone.standard_errors)
+    assert np.all(np.abs(both.coefficients[:, 0] - TRUTH) < 5 * both.standard_errors[1:])
+    assert [part.name for part in both.record.partitions] == ["north", "south"]
+
+
+def test_two_promises_add_up(tmp_path: Path, north: ps.NoisySummary) -> None:
+    other = noisy(tmp_path, table(20_000, seed=4), site="west", epsilon=0.5)
+    model = ps.combine([north, other])
+    swapped = ps.combine([other, north])
+    np.testing.assert_array_equal(model.coefficients, swapped.coefficients)
+    assert {entry["epsilon"] for entry in model.record.options["files"]} == {1.0, 0.5}
+
+
+def test_without_an_intercept_columns_are_as_they_are(tmp_path: Path) -> None:
+    """Against least squares on the rows without ones, by the stated errors around it."""
+    rows = table(50_000)
+    model = ps.combine(noisy(tmp_path, rows, epsilon=20.0), fit_intercept=False)
+    plain = ps.fit(rows, "y", fit_intercept=False)
+    errors = np.diff(model.conf_int(of="exact"), axis=1)[:, 0] / 3.92
+    assert np.all(np.abs(model.coefficients[:, 0] - plain.coefficients[:, 0]) < 5 * errors + 0.01)
+
+
+def test_another_target_is_said_to_have_been_clipped_by(north: ps.NoisySummary) -> None:
+    with pytest.warns(PartsketchWarning, match="Rows were clipped by their values of 'b'"):
+        ps.combine(north, "b", ["a"])
+
+
+def test_what_noise_drowns_is_not_stated(tmp_path: Path) -> None:
+    with pytest.warns(PartsketchWarning, match="as large as"):
+        model = ps.combine(noisy(tmp_path, table(60), epsilon=0.1))
+    assert model.certificate.kind == "unavailable"
+    assert model.inferences[0].standard_errors is None
+    with pytest.raises(InputError, match="more rows, fewer columns or a larger epsilon"):
+        model.conf_int()
+    model.save(tmp_path / "model.json")
+    assert ps.load(tmp_path / "model.json").certificate.kind == "unavailable"
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (lambda north: replace(north, release="1" * 32), "is in twice"),
+        (lambda north: replace(north, site="west"), "hold the same numbers"),
+        (lambda north: replace(north, site="west", columns=("(intercept)", "b", "a", "y")), "different columns"),
+        (lambda north: ps.sketch(table(500), "y", site="west"), "gaussian sketch"),
+        (lambda north: ps.sketch(table(500), "y", ["a"], sketch="triangular", site="west"), "different columns"),
+        (lambda north: ps.sketch(table(500), "y", sketch="triangular", site="north"), "is in twice"),
+    ],
+)
+def test_files_that_do_not_go_together_are_refused(north: ps.NoisySummary, other: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ps.combine([north, other(north)])
+
+
+def test_other_bounds_are_refused(tmp_path: Path, north: ps.NoisySummary) -> None:
+    other = noisy(tmp_path, table(500), site="west", bounds={**BOUNDS, "b": (-5, 4)})
+    with pytest.raises(InputError, match="different bounds of column 'b'"):
+        ps.combine([north, other])
+
+
+@pytest.mark.parametrize("keywords", [{"alpha": 1.0}, {"method": "stack"}, {"averaging": "inverse_variance"}])
+def test_what_noisy_files_do_not_offer_is_refused(north: ps.NoisySummary, keywords: Any) -> None:
+    with pytest.raises(InputError, match=f"leave {next(iter(keywords))} out"):
+        ps.combine(north, **keywords)
+
+
+def test_other_commands_refuse_them(tmp_path: Path, north: ps.NoisySummary) -> None:
+    north.save(tmp_path / "north.psk")
+    for read in (ps.read_summaries, ps.Summary.load, ps.refine):
+        with pytest.raises(InputError, match="`combine` alone takes it"):
+            read(tmp_path / "north.psk")
+
+
+@pytest.mark.slow
+def test_intervals_cover() -> None:
+    """1,000 files, the rows drawn 40 times: intervals of 95% for the truth, and for what privacy cost.
+
+    Standard errors: 0.7% for what privacy cost; for the truth, of which 40 × 3 are independent in the rows, up to 1.5%.
+    """
+    covered, lost = [], []
+    for seed in range(40):
+        rows = table(3000, seed)
+        source = DataRequest(rows, "y").open(None, True)
+        measures = measures_of(source, BOUNDS)
+        sums = sum_products(source, measures, LocalEngine(1)).sums
+        noise = np.array(draw_noise(25 * 10, 1.0, 1e-6), dtype=object).reshape(25, 10)
+        clean = noisy_products(sums, measures.norm, 1.0, 1e-6, [0] * 10)
+        gram, moments = clean[:3, :3], clean[:3, 3]
+        best = np.linalg.solve(gram, moments)
+        unit = np.array([known.spread / known.factor for known in measures.bounds])
+        for drawn in noise:
+            summary = _summary(noisy_products(sums, measures.norm, 1.0, 1e-6, list(drawn)), measures)
+            model = ps.combine(summary)
+            low, high = model.conf_int()[1:].T
+            covered.append((low < TRUTH) & (high > TRUTH))
+            level = (model.level[0] - 5) / unit[2]
+            found = np.concatenate([[level], model.coefficients[:, 0] * unit[:2] / unit[2]])
+            excess = (found - best) @ gram @ (found - best) * unit[2] ** 2
+            ends = model.certificate.interval(0.95)
+            lost.append(ends[0] < excess < ends[1])
+    assert abs(np.mean(covered) - 0.95) < 0.03
+    assert abs(np.mean(lost) - 0.95) < 0.025
+
+
+def _summary(products: Any, measures: Any) -> ps.NoisySummary:
+    from partsketch.summaries.noisy_summary import Promise, noise_of
+    from partsketch.summaries.provenance import About
+
+    promise = Promise(1.0, 1e-6, measures.clip, measures.norm, noise_of(1.0, 1e-6, measures.norm, 4))
+    about = About(("y",), private=True, rows_dropped=None)
+    columns = ("(intercept)", "a", "b", "y")
+    return ps.NoisySummary(products, columns, measures.bounds, promise, "north", "", "0" * 32, about)

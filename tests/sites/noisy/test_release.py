@@ -1,0 +1,246 @@
+"""Files with a promise: what one row changes, what noise there is, what is refused, and what is not told."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import kstest
+
+import partsketch as ps
+from partsketch import InputError, PartsketchWarning
+from partsketch.engines.local import LocalEngine
+from partsketch.fitting.data_request import DataRequest
+from partsketch.sites.noisy import mechanism
+from partsketch.sites.noisy.bounds import measures_of
+from partsketch.sites.noisy.products import Products, sum_products
+from partsketch.summaries.noisy_summary import BESIDE_DIAGONAL, ON_DIAGONAL, STEPS
+from partsketch.theory.gaussian_mechanism import gaussian_scale
+from tests.sites.noisy.files import BOUNDS, TRUTH, noisy, table
+
+
+def products_of(rows: Any, engine: LocalEngine | None = None) -> Products:
+    source = DataRequest(rows, "y", missing="drop").open(None, True)
+    return sum_products(source, measures_of(source, BOUNDS), engine or LocalEngine())
+
+
+def with_noise_of(sums: list[list[int]]) -> list[int]:
+    """Return the whole numbers that get noise."""
+    count = len(sums)
+    return [(ON_DIAGONAL if i == j else BESIDE_DIAGONAL) * sums[i][j] for i in range(count) for j in range(i, count)]
+
+
+ROWS = [
+    {"a": 50.0, "b": 0.0, "y": 5.0},
+    {"a": 100.0, "b": 4.0, "y": 30.0},
+    {"a": 0.0, "b": -4.0, "y": -20.0},
+    {"a": 1e300, "b": -1e300, "y": 1e300},
+    {"a": 60.0, "b": 2.3, "y": -1e16},
+    {"a": -5e-324, "b": 5e-324, "y": 5e-324},
+    # Features just at the norm where they are clipped, and a target at its bound: nothing moves the numbers further.
+    {"a": 50 + 10 * math.sqrt(1.1**2 * 3 - 1), "b": 0.0, "y": 30.0},
+]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_moves_the_numbers_by_no_more_than_the_sensitivity(row: dict[str, float]) -> None:
+    """In whole numbers, so that there is no rounding to be afraid of; the largest row comes close to it."""
+    before = table(300)
+    after = pa.concat_tables([before, pa.table({name: [value] for name, value in row.items()})])
+    moved = [
+        first - second
+        for first, second in zip(
+            with_noise_of(products_of(after).sums), with_noise_of(products_of(before).sums), strict=True
+        )
+    ]
+    squares = sum(value * value for value in moved)
+    assert squares <= mechanism.SENSITIVITY**2
+    if row == ROWS[-1]:
+        assert squares > 0.99 * mechanism.SENSITIVITY**2
+
+
+def test_rows_of_random_bits_stay_within_the_norm() -> None:
+    draw = np.random.default_rng(3)
+    values = draw.integers(0, 2**63, size=(3, 2000), dtype=np.int64).view(np.float64)
+    values[~np.isfinite(values)] = 0.0
+    for row in values.T:
+        rows = pa.table({name: [value] for name, value in zip("aby", row, strict=True)})
+        sums = products_of(rows).sums if row[0] > 1e200 else None
+        assert sums is None or sum(sums[i][i] for i in range(4)) <= STEPS**2
+
+
+def test_sums_are_whole_numbers_whatever_the_order() -> None:
+    """Blocks, threads and the order of rows change nothing, to the last of 60 bits."""
+    rows = table(10_000)
+    sums = products_of(rows).sums
+    order = np.random.default_rng(1).permutation(10_000)
+    assert products_of(rows.take(pa.array(order))).sums == sums
+    assert products_of(rows, LocalEngine(1)).sums == sums
+    halves = [products_of(part).sums for part in (rows.slice(0, 137), rows.slice(137))]
+    assert [[a + b for a, b in zip(*lines, strict=True)] for lines in zip(*halves, strict=True)] == sums
+
+
+def test_without_noise_and_clipping_it_is_least_squares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are rounded to a millionth of their norm, which moves coefficients by about as much."""
+    monkeypatch.setattr(mechanism, "draw_noise", lambda count, epsilon, delta: [0] * count)
+    rows = table(5000)
+    wide = {"a": {"lower": 0, "upper": 100, "spread": 40}, "b": {"lower": -9, "upper": 9, "spread": 4}, "y": (-90, 90)}
+    model = ps.combine(noisy(tmp_path, rows, bounds=wide, epsilon=50.0))
+    exact = ps.fit(rows, "y")
+    np.testing.assert_allclose(model.coefficients, exact.coefficients, rtol=1e-4)
+    np.testing.assert_allclose(model.intercept, exact.intercept, rtol=1e-3)
+    assert model.record.row_count == 5000
+
+
+def test_noise_is_that_of_the_promise() -> None:
+    """10,000 numbers: their deviation is known to 0.7%; the test of Kolmogorov fails once in a million good runs."""
+    drawn = np.array(mechanism.draw_noise(10_000, 1.0, 1e-6), dtype=np.float64)
+    scale = gaussian_scale(1.0, 1e-6) * mechanism.SENSITIVITY
+    assert drawn.std() == pytest.approx(scale, rel=0.04)
+    assert kstest(drawn / scale, "norm").pvalue > 1e-6
+
+
+def test_the_file_holds_noise_of_the_stated_size(tmp_path: Path) -> None:
+    """Ten numbers on and beside the diagonal of 40 files of the same rows, less their mean."""
+    rows = table(200)
+    monkey = [noisy(tmp_path, rows, label=str(number)) for number in range(40)]
+    products = np.stack([summary.products for summary in monkey])
+    deviations = products.std(axis=0, ddof=1) / monkey[0].promise.noise
+    on, beside = np.diagonal(deviations), deviations[np.triu_indices(4, 1)]
+    # A mean square of 40 × 4 and 40 × 6 numbers: 11% and 9% (one standard error), five of them for both.
+    assert np.mean(on**2) == pytest.approx(1.0, abs=0.55)
+    assert np.mean(beside**2) == pytest.approx(0.5, abs=0.25)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"weights": "b"}, "leave the weights out"),
+        ({"encode": True}, "give the levels that are publicly known"),
+        ({"n_partitions": 2}, "a promise is for all rows together"),
+        ({"partition_by": "b"}, "a promise is for all rows together"),
+        ({"fit_intercept": False}, "the ones are always in"),
+        ({"sketch": "triangular"}, "a kind of its own"),
+        ({"sketch_size": 20}, "no such size"),
+        ({"private": True}, "private by itself"),
+        ({"random_state": 1}, "takes no seed"),
+        ({"epsilon": 0}, "epsilon is 0"),
+        ({"epsilon": "1"}, "epsilon is '1'"),
+        ({"delta": 2.0}, "delta is 2.0"),
+        ({"budget": -1}, "budget is -1"),
+        ({"bounds": None}, "needs public bounds"),
+        ({"bounds": 7}, "a file or a mapping"),
+        ({"bounds": {"a": (0, 100), "b": (-4, 4)}}, "no bounds of column 'y'"),
+        ({"bounds": {**BOUNDS, "z": (0, 1)}}, "bounds of 'z'"),
+        ({"bounds": {**BOUNDS, "b": (4, -4)}}, "the first must be the smaller"),
+        ({"bounds": {**BOUNDS, "b": (0, 0)}}, "the first must be the smaller"),
+        ({"bounds": {**BOUNDS, "b": (0, float("inf"))}}, "give a number"),
+        ({"bounds": {**BOUNDS, "b": (0, float("nan"))}}, "give a number"),
+        ({"bounds": {**BOUNDS, "b": (0, True)}}, "give a number"),
+        ({"bounds": {**BOUNDS, "b": "0-1"}}, "neither two numbers"),
+        ({"bounds": {**BOUNDS, "b": {"lower": 0}}}, "neither two numbers"),
+        ({"bounds": {**BOUNDS, "b": {"lower": 0, "upper": 1, "mean": 1}}}, "neither two numbers"),
+        ({"bounds": {**BOUNDS, "b": {"lower": 0, "upper": 1, "centre": 2}}}, "not between its bounds"),
+        ({"bounds": {**BOUNDS, "b": {"lower": 0, "upper": 1, "spread": 0}}}, "not between 0 and"),
+        ({"bounds": {**BOUNDS, "b": {"lower": 0, "upper": 1, "spread": 1e-300}}}, "not between 0 and"),
+    ],
+)
+def test_what_does_not_go_with_a_promise_is_refused(tmp_path: Path, keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        noisy(tmp_path, table(50), **keywords)
+    assert not (tmp_path / "ledger.jsonl").exists()
+
+
+@pytest.mark.parametrize("keyword", ["bounds", "ledger", "budget"])
+def test_what_goes_with_a_promise_needs_one(keyword: str) -> None:
+    with pytest.raises(InputError, match=f"{keyword} goes with a promise only"):
+        ps.sketch(table(100), "y", **{keyword: "x"})  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("formula", "needed"),
+    [
+        ("y ~ bs(a, df=4) + b", "bs(a, df=4)"),
+        ("y ~ center(a) + b", "center(a)"),
+        ("y ~ scale(b)", "scale(b)"),
+        ("y ~ poly(a, 2)", "poly(a, 2)"),
+        ("y ~ C(g) + a", "C(g)"),
+    ],
+)
+def test_what_a_formula_finds_of_the_rows_is_refused(tmp_path: Path, formula: str, needed: str) -> None:
+    rows = table(200).append_column("g", pa.array(["u", "v"] * 100))
+    with pytest.raises(InputError, match="found of the rows") as caught:
+        ps.sketch(rows, formula, epsilon=1.0, bounds={}, ledger=tmp_path / "ledger.jsonl")
+    assert repr(needed) in str(caught.value)
+
+
+def test_a_formula_with_given_levels_is_released(tmp_path: Path) -> None:
+    rows = table(3000).append_column("g", pa.array(["u", "v", "v"] * 1000))
+    bounds = {
+        "C(g)[T.v]": (0, 1),
+        "log(a + 1)": {"lower": 0, "upper": 5, "centre": 4, "spread": 0.25},
+        "y": BOUNDS["y"],
+    }
+    ledger = tmp_path / "ledger.jsonl"
+    formula = "y ~ C(g) + log(a + 1)"
+    levels = {"C(g)": ["u", "v"]}
+    summary = ps.sketch(rows, formula, epsilon=1.0, bounds=bounds, levels=levels, ledger=ledger)
+    model = ps.combine(ps.NoisySummary.from_bytes(summary.to_bytes()))
+    assert model.feature_names == ("C(g)[T.v]", "log(a + 1)")
+    assert model.predict(rows.slice(0, 5)).shape == (5,)
+
+
+def test_levels_that_are_given_need_no_bounds(tmp_path: Path) -> None:
+    rows = table(3000).append_column("g", pa.array(["u", "v", "v"] * 1000))
+    summary = noisy(tmp_path, rows, levels={"g": ["u", "v", "w"]})
+    assert summary.columns == ("(intercept)", "a", "b", "g=v", "g=w", "y")
+    assert (summary.bounds[2].lower, summary.bounds[2].upper, summary.bounds[2].spread) == (0, 1, 0.5)
+
+
+def test_the_file_tells_neither_rows_nor_what_was_dropped(tmp_path: Path) -> None:
+    """Two tables of which one has rows with missing values give headers that differ in the random name alone."""
+    rows = table(1000)
+    holes = pa.concat_tables([rows, pa.table({"a": [None, 3.0], "b": [1.0, None], "y": [1.0, 2.0]}, rows.schema)])
+    headers = []
+    for number, given in enumerate((rows, holes)):
+        data = noisy(tmp_path, given, missing="drop", label=f"{number}").to_bytes()
+        header = json.loads(data[16 : 16 + int.from_bytes(data[12:16], "little")])
+        headers.append({key: value for key, value in header.items() if key not in ("release", "label")})
+    assert headers[0] == headers[1]
+    assert set(headers[0]) == {
+        "bounds", "columns", "design", "drop_first", "kind", "levels", "mechanism", "neighbours", "promise", "site",
+        "targets",
+    }  # fmt: skip
+
+
+def test_bounds_of_the_rows_themselves_are_suspected(tmp_path: Path) -> None:
+    rows = table(500)
+    largest = float(np.max(rows["b"].to_numpy()))
+    with pytest.warns(PartsketchWarning, match="column 'b' are the largest value of these rows"):
+        suspected = noisy(tmp_path, rows, bounds={**BOUNDS, "b": (-4, largest)})
+    assert b"largest value" not in suspected.to_bytes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        noisy(tmp_path, rows)
+
+
+def test_it_is_a_model_of_the_truth(tmp_path: Path) -> None:
+    summary = noisy(tmp_path, table(50_000))
+    model = ps.combine(summary)
+    errors = model.standard_errors[1:]
+    assert np.all(np.abs(model.coefficients[:, 0] - TRUTH) < 5 * errors)
+    assert np.all(errors < [0.01, 0.05])
+    assert model.certificate.kind == "approximate"
+    low, high = model.certificate.interval(0.95)
+    assert 0 < low < high
+    assert "Privacy cost about" in str(model.certificate)
+    model.save(tmp_path / "model.json")
+    again = ps.load(tmp_path / "model.json")
+    np.testing.assert_array_equal(again.conf_int(), model.conf_int())
+    assert again.predict(table(3)).shape == (3,)
