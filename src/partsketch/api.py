@@ -42,6 +42,7 @@ def fit(
     weighting: str = "rows",
     alpha: float = 0.0,
     vcov: str | Mapping[str, str] = "iid",
+    absorb: str | None = None,
     engine: Any = "local",
     random_state: Any = None,
     weights: str | None = None,
@@ -69,7 +70,7 @@ def fit(
     features
         Names of the feature columns; None takes all others.
     method, n_partitions, partition_by, remainder, sketch, sketch_size, sparsity, fit_intercept, averaging, weighting, \
-alpha, vcov, route, engine, random_state
+alpha, vcov, absorb, route, engine, random_state
         As in `SketchedRegression`; partition_by may also be "file".
     weights
         Name of a column of sample weights.

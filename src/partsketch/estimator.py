@@ -82,6 +82,8 @@ default="gaussian"
         it is scaled so that they shrink like the rows.
     vcov : str or mapping, default="iid"
         What exact fits assume of the noise: "iid"; in one more pass "HC0" to "HC3", or {"CRV1": column of clusters}.
+    absorb : str or None, default=None
+        For `partsketch.fit`: a column of which every value has an intercept. Here it is refused: X has no such column.
     route : {"auto", "factor", "iterate"}, default="auto"
         For "exact": "factor" makes the triangular factor of all rows in one pass; "iterate" refines the coefficients
         in several passes, each much cheaper; "auto" takes the quicker one and records which and why. Only a factor

@@ -29,6 +29,10 @@ def open_checked(
     reset: bool = True,
 ) -> Source:
     """Check the data by scikit-learn's rules, note their columns in the estimator, and return them as a source."""
+    if getattr(estimator, "absorb", None) is not None:
+        raise InputError(
+            f"absorb={estimator.absorb!r} names a column of the data, and X has features alone: use partsketch.fit."
+        )
     if cluster_of(X) is not None:
         source = open_collection(X, y, sample_weight, partition_column, engine)
         estimator.n_features_in_ = len(source.feature_names)

@@ -70,6 +70,10 @@ class FitKeywords:
         default="iid",
         metadata=_told("What the noise of an exact fit may be: iid, HC0, HC1, HC2, HC3, CRV1:COLUMN or CRV3:COLUMN."),
     )
+    absorb: str | None = field(
+        default=None,
+        metadata=_told("Column of which every value has an intercept of its own, in an exact fit; up to 1e6 values."),
+    )
     engine: Any = field(
         default="local",
         metadata=_told("Where summaries are made: local, dask, ray, spark, or an address such as dask://host:8786."),

@@ -46,6 +46,7 @@ class FitOptions:
     limits: Limits | None = None
     sparsity: int | None = None
     vcov: str = FitKeywords.vcov
+    absorb: str | None = None
     # Who makes options by hand wants summaries, and only a factor is one.
     route: str = "factor"
 
@@ -99,8 +100,27 @@ class FitOptions:
         if self.route == "iterate" and (not exact or self.alpha > 0):
             raise InputError("route='iterate' goes with method='exact' and alpha=0.")
         refuse_too_many(n_partitions=self.n_partitions, sketch_size=self.sketch_size, sparsity=self.sparsity)
+        self._check_absorb(exact)
         self._check_vcov(exact)
         self._check_faults()
+
+    def _check_absorb(self, exact: bool) -> None:
+        if self.absorb is None:
+            return
+        asked = f"absorb={self.absorb!r}"
+        if not isinstance(self.absorb, str) or not self.absorb:
+            raise InputError(f"{asked}: give the name of one column.")
+        if not exact or self.alpha > 0 or self.route == "iterate":
+            raise InputError(f"{asked} goes with method='exact' (or 'auto' without limits), alpha=0 and a factor.")
+        if self.checkpoint is not None:
+            raise InputError(f"{asked} keeps nothing in a checkpoint: leave one of them out.")
+        if self.remainder != FitKeywords.remainder or self.partition_by not in ("order", self.absorb):
+            raise InputError(f"{asked} takes all rows, without partitions: leave partition_by and remainder out.")
+        if self.vcov not in (IID, "HC0", "HC1", f"CRV1:{self.absorb}"):
+            raise InputError(
+                f"{asked} goes with vcov 'iid', 'HC0', 'HC1' and {{'CRV1': {self.absorb!r}}}, not with {self.vcov!r}: "
+                "for others give the column to encode=True (--encode) instead, if it has few levels."
+            )
 
     def _check_vcov(self, exact: bool) -> None:
         if self.vcov == IID:
@@ -149,6 +169,8 @@ class FitOptions:
     @property
     def partition_column(self) -> str | None:
         """Name of the column that defines the partitions, or the clusters of standard errors, if one does."""
+        if self.absorb is not None:
+            return self.absorb
         if cluster_of(self.vcov) is not None:
             return cluster_of(self.vcov)
         return None if self.partition_by in RESERVED_PARTITIONS else self.partition_by

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.model import intervals
 from partsketch.model.certificate import Certificate
+from partsketch.model.effects import absorbed_column, effects_of
 from partsketch.model.inference import Inference
 from partsketch.model.instruments import InstrumentTests
 from partsketch.model.intervals import SUBJECTS, TRUTH, RestrictionTest, Spread, ends, spread_of
@@ -213,10 +214,12 @@ class Model:
     def predict_blocks(self, source: Source, block_rows: int = 65536) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
         """Yield row numbers and predictions (rows × targets), block by block."""
         buffer = np.empty((len(self.feature_names), block_rows))
+        effects = None if absorbed_column(self) is None else effects_of(self, source)
         for block in source.read(0, None, block_rows):
             columns = buffer[:, : len(block)]
             block.copy_into(columns, 0, len(block))
-            yield block.row_numbers, self.predicted(columns)
+            predicted = self.predicted(columns)
+            yield block.row_numbers, predicted if effects is None else predicted + effects[block.labels]
 
     def predicted(self, columns: FloatArray) -> FloatArray:
         """Return predictions (rows × targets) from features held as columns (features × rows)."""
@@ -272,7 +275,10 @@ class Model:
                 "to the products with the coefficients, or fit with intercept='common'."
             )
         raw = self.encoding.source_columns(self.feature_names)
-        source = open_source(data, features=raw or None, missing=missing, encoding=self.encoding)
+        absorbed = absorbed_column(self)
+        source = open_source(
+            data, features=raw or None, partition_column=absorbed, missing=missing, encoding=self.encoding
+        )
         if source.feature_names != self.feature_names:
             raise InputError(f"The data give the features {source.feature_names}, the model has {self.feature_names}.")
         return source

@@ -25,6 +25,11 @@ _BLOCK_ROWS = 65536
 
 def blocks_with_errors(model: Model, source: Source) -> Iterator[tuple[NDArray[np.int64], FloatArray, FloatArray]]:
     """Yield row numbers, predictions and their standard errors, both rows × targets."""
+    if model.record.options.get("absorb") is not None:
+        raise InputError(
+            "How sure the intercepts of absorbed levels are is not known, and so no interval of a prediction: encode "
+            "the column instead (encode=True)."
+        )
     covariances = [_covariance(model, number) for number in range(len(model.target_names))]
     free = len(covariances[0]) - len(model.feature_names)
     buffer = np.empty((len(model.feature_names), _BLOCK_ROWS))

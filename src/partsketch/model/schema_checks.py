@@ -139,13 +139,14 @@ def check_agreement(read: dict[str, Any]) -> None:
         terms = np.abs(read["centre"]) @ np.abs(coefficients) + np.abs(intercept) + np.abs(level)
         if not (np.abs(level - intercept - moved) <= _ROUNDING * terms).all():
             raise FieldError("'level' is not the prediction at 'centre'")
-        if not read["record"].options["fit_intercept"]:
-            inside = read["record"].options.get("intercept") == "partition"
+        options = read["record"].options
+        inside = options.get("intercept") == "partition" or options.get("absorb") is not None
+        if not options["fit_intercept"]:
             for name in ("intercept", "centre", "level", *(() if inside else ("partition_intercepts",))):
                 if read[name].any():
                     raise FieldError(f"'{name}' is not zero in a model without an intercept")
         _check_between(coefficients, read["partition_coefficients"], 0.0, "coefficients")
-        if read["record"].options.get("intercept") == "partition":
+        if inside:
             return
         reach = np.abs(read["centre"]) @ np.abs(read["partition_coefficients"]).max(axis=0)
         _check_between(intercept, read["partition_intercepts"], reach, "intercept")

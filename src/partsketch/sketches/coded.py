@@ -61,13 +61,13 @@ class CodedRows:
 def coded_products(rows: CodedRows) -> tuple[FloatArray, FloatArray | None]:
     """Return the sums of products of all columns, as `Products` writes them, and what was taken off the columns."""
     width, (dense_width, count) = rows.width, rows.dense.shape
-    centre = _centre(rows)
+    centre = dense_centre(rows)
     out = np.zeros((1 + 2 * width, width))
     units, high, low = out[0], out[1 : width + 1], out[width + 1 :]
     units[:] = 1.0
     values = _scaled_values(rows, units)
-    units[rows.dense_at] = _dense_units(rows, centre)
-    walk = _Tiles(rows, centre, units[rows.dense_at])
+    units[rows.dense_at] = dense_units(rows, centre)
+    walk = Tiles(rows, centre, units[rows.dense_at])
     sums = DoubleDouble.of(np.zeros((width, dense_width)))
     dense = DoubleDouble.of(np.zeros((dense_width, dense_width)))
     ones = np.ones(walk.height) if any(value is not None for value in values) else np.empty(0)
@@ -100,7 +100,7 @@ def coded_products(rows: CodedRows) -> tuple[FloatArray, FloatArray | None]:
     return out, taken_off
 
 
-class _Tiles:
+class Tiles:
     """Dense columns around their centre, in units, weights applied; in the same memory for every tile."""
 
     def __init__(self, rows: CodedRows, centre: FloatArray | None, units: FloatArray) -> None:
@@ -127,7 +127,7 @@ class _Tiles:
         return tile, lines
 
 
-def _centre(rows: CodedRows) -> FloatArray | None:
+def dense_centre(rows: CodedRows) -> FloatArray | None:
     """Return a value in the middle of each dense column that lies far from zero; None when none does."""
     if not rows.intercept:
         return None
@@ -138,7 +138,7 @@ def _centre(rows: CodedRows) -> FloatArray | None:
     return centre if centre.any() else None
 
 
-def _dense_units(rows: CodedRows, centre: FloatArray | None) -> FloatArray:
+def dense_units(rows: CodedRows, centre: FloatArray | None) -> FloatArray:
     """Return powers of two that bring the norms of dense columns below one."""
     off = np.zeros(len(rows.dense)) if centre is None else centre
     largest = np.maximum(np.abs(rows.dense.min(axis=1) - off), np.abs(rows.dense.max(axis=1) - off))

@@ -40,6 +40,25 @@ _NOTHING = 1e-10
 _COPIES = 4
 
 
+@dataclass(frozen=True, eq=False)
+class Absorbed:
+    """Levels that have intercepts of their own.
+
+    Attributes
+    ----------
+    means
+        Means of features and targets by level.
+    levels
+        How many levels have more than one row.
+    alone
+        How many have one: their rows say nothing, and do not count.
+    """
+
+    means: FloatArray
+    levels: int
+    alone: int
+
+
 @dataclass(frozen=True)
 class RowErrors:
     """The rows of a fit, for the pass that its standard errors need.
@@ -48,19 +67,24 @@ class RowErrors:
     ----------
     vcov
         As in `FitOptions`.
+    absorbed
+        Levels with intercepts of their own, if there are any.
     """
 
     source: Source
     partitioning: Partitioning
     engine: Engine
     vcov: str
+    absorbed: Absorbed | None = None
 
     def noted_in(self, model: Model, solution: Solution, regression: Regression) -> Model:
         """Return the model of a solution with these errors in place of those of independent noise of one variance."""
         request = self._request(solution, regression)
         whole = self._pass(request)
         inferences = tuple(
-            _inference(inference, request, whole, solution, regression, number, self.source.partition_values)
+            _inference(
+                inference, request, whole, solution, regression, number, self.source.partition_values, self.absorbed
+            )
             for number, inference in enumerate(model.inferences)
         )
         return replace(model, inferences=inferences)
@@ -86,6 +110,7 @@ class RowErrors:
             units,
             clusters,
             segment_rows_for(clusters),
+            None if self.absorbed is None else self.absorbed.means,
         )
         _check_memory(request, len(regression.targets))
         return request
@@ -131,20 +156,24 @@ def _inference(
     regression: Regression,
     number: int,
     names: Sequence[str],
+    absorbed: Absorbed | None,
 ) -> Inference:
     """Return what is known of the coefficients of one target."""
     rows, rank = whole.row_count, solution.rank
-    if rows <= rank:
-        raise InputError(f"{rows} rows leave no degrees of freedom after rank {rank}.")
+    lost = rank
+    if absorbed is not None:
+        rows, lost = rows - absorbed.alone, rank + absorbed.levels
+    if rows <= lost:
+        raise InputError(f"{rows} rows leave no degrees of freedom after rank {lost}.")
     root = solution.inverse_root
     # Spreads are lines in coordinates in which the Gram matrix is the identity: β = B γ.
     if request.clusters:
-        spread, freedom = _cluster_spread(request, whole, root, rank, number, names)
+        spread, freedom = _cluster_spread(request, whole, root, rank, number, names, absorbed)
     else:
         squares = whole.matrices[number]
         spread = _square_root(squares if request.root is not None else root.T @ squares @ root)
-        spread *= np.sqrt(rows / (rows - rank)) if request.kind == "HC1" else 1.0
-        freedom = rows - rank
+        spread *= np.sqrt(rows / (rows - lost)) if request.kind == "HC1" else 1.0
+        freedom = rows - lost
     coordinates = regression.coordinates
     assert coordinates is not None
     line = spread @ (coordinates.transformation(number) @ root).T
@@ -171,11 +200,20 @@ def _square_root(squares: FloatArray) -> FloatArray:
 
 
 def _cluster_spread(
-    request: ScoreRequest, whole: Piece, root: FloatArray, rank: int, number: int, names: Sequence[str]
+    request: ScoreRequest,
+    whole: Piece,
+    root: FloatArray,
+    rank: int,
+    number: int,
+    names: Sequence[str],
+    absorbed: Absorbed | None = None,
 ) -> tuple[FloatArray, int]:
     """Return lines whose squares add up to the covariance of γ, and degrees of freedom."""
     lines, rows, width = whole.matrices[0], whole.row_count, request.width
     count = len(lines)
+    if absorbed is not None:
+        # Levels that are the clusters are nested in them and cost one degree of freedom; those of one row do not count.
+        rows, count, rank = rows - absorbed.alone, count - absorbed.alone, rank + 1
     if count < 2:
         raise InputError("All rows that are used are in one cluster: there must be two at least.")
     scores = lines[:, 1 + number * width : 1 + (number + 1) * width]

@@ -50,6 +50,8 @@ class ScoreRequest(PassRequest):
         Of the features.
     clusters
         How many values the column of the clusters has.
+    means
+        Means of features and targets by level, where levels have intercepts of their own; else None.
     """
 
     partitioning: Partitioning
@@ -62,6 +64,7 @@ class ScoreRequest(PassRequest):
     units: FloatArray
     clusters: int = 0
     segment_rows: int = SEGMENT_ROWS
+    means: FloatArray | None = None
 
     @property
     def merging(self) -> Merging:
@@ -123,7 +126,7 @@ class _Feeder:
             block.copy_into(self._tile[self._first :, here], begin, begin + count)
             self._weights[here] = 1.0 if block.weights is None else block.weights[begin : begin + count]
             self._numbers[here] = block.row_numbers[begin : begin + count]
-            if self.request.clusters:
+            if self.request.clusters or self.request.means is not None:
                 assert block.labels is not None
                 self._labels[here] = block.labels[begin : begin + count]
             self._filled += count
@@ -141,6 +144,8 @@ class _Feeder:
             tile[0] = 1.0
         if request.centre.any():
             tile[self._first :] -= request.centre[self._first :, None]
+        if request.means is not None:
+            tile[self._first :] -= request.means[self._labels[:count]].T
         columns = len(request.coefficients)
         rows = tile[:columns]
         residuals = tile[columns:] / request.target_units[:, None] - request.coefficients.T @ rows
