@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+# Two processes share two cores: threads of the linear algebra library would only wait for one another. Read when NumPy
+# is loaded. Tests of threads set their own number.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from hypothesis import settings
 
 from tests.network_guard import pytest_runtest_makereport, watch

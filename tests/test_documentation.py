@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import json
-import os
 import pkgutil
 import re
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import partsketch
-from tests.network_guard import CLOSED_DOOR
+from tests.reading_room import ReadingRoom, Step
 
 ROOT = Path(__file__).parent.parent
 #: Those on packages of one's own are carried out by test_extensions.py.
@@ -26,29 +23,16 @@ FENCE = re.compile(r"^```([\w{}]+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NOT_RUN = ("{toctree}", "text", "json")
 
 
-def run(command: list[str], folder: Path, read: str = "") -> str:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    environment |= CLOSED_DOOR
-    done = subprocess.run(command, cwd=folder, env=environment, input=read, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-#: Runs the steps of a page in one process, as one reader would in one sitting: importing takes longer than they do.
-SITTING = """
-import json, shlex, subprocess, sys
-from partsketch.cli import run
-for kind, text in json.load(sys.stdin):
-    if kind == "python":
-        exec(compile(text, "<page>", "exec"), globals())
-    elif (subprocess.call(text, shell=True) if kind == "shell" else run(shlex.split(text)[1:])) != 0:
-        sys.exit(f"failed: {text}")
-"""
+@pytest.fixture(scope="module")
+def reading_room() -> Iterator[ReadingRoom]:
+    room = ReadingRoom()
+    yield room
+    room.close()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
-    steps: list[tuple[str, str]] = []
+def test_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path, reading_room: ReadingRoom) -> None:
+    steps: list[Step] = []
     for language, text in FENCE.findall(page.read_text()):
         if language == "python":
             steps.append(("python", text))
@@ -64,18 +48,18 @@ def test_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
                     assert line.startswith("make "), f"{page.name}: a shell example that no test runs: {line}"
         else:
             assert language in NOT_RUN, f"{page.name}: a block of {language!r} that no test runs"
-    run([sys.executable, "-c", SITTING], tmp_path, json.dumps(steps))
+    reading_room.carry_out(steps, tmp_path)
+
+
+#: What scripts must print, where that is more than something.
+PRINTED = {"quickstart.py": ("(intercept)", "bmi", "partition sketch", "exact", "excess loss", "milliseconds")}
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda script: script.name)
-def test_example_script_runs(script: Path, tmp_path: Path) -> None:
-    assert run([sys.executable, str(script)], tmp_path).strip()
-
-
-def test_quickstart_shows_coefficients_loss_and_time(tmp_path: Path) -> None:
-    output = run([sys.executable, str(ROOT / "examples" / "quickstart.py")], tmp_path)
-    for word in ("(intercept)", "bmi", "partition sketch", "exact", "excess loss", "milliseconds"):
-        assert word in output
+def test_example_script_runs(script: Path, tmp_path: Path, reading_room: ReadingRoom) -> None:
+    output = reading_room.carry_out([("script", str(script))], tmp_path)
+    assert output.strip()
+    assert all(word in output for word in PRINTED.get(script.name, ()))
 
 
 MODULES = [

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from partsketch import InputError, LocalEngine, SketchedRegression
 from partsketch.engines.base import Outcomes, get_engine, using_engine
@@ -100,13 +100,30 @@ def _threads() -> list[tuple[str, int]]:
     return [(entry["internal_api"], entry["num_threads"]) for entry in threadpool_info()]
 
 
-def test_thread_limits_are_restored() -> None:
-    before = _threads()
-    fit_source(MadeUpRows(1000), options(), LocalEngine(2))
-    assert _threads() == before
-    with pytest.raises(InputError):
-        fit_source(MadeUpRows(1000, fail_from=(5,)), options(), LocalEngine(2))
-    assert _threads() == before
+class Watching(MadeUpRows):
+    """Notes how many threads the linear algebra may use while rows are read."""
+
+    def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[DenseBlock]:
+        for block in super().read(start, stop, block_rows):
+            SEEN.extend(number for _, number in _threads())
+            yield block
+
+
+SEEN: list[int] = []
+
+
+def test_one_thread_each_and_limits_are_restored() -> None:
+    """Tests run with one thread of the library; here it has two before a fit, one in it, and two after."""
+    with threadpool_limits(2):
+        before = _threads()
+        assert {number for _, number in before} == {2}
+        SEEN.clear()
+        fit_source(Watching(1000), options(), LocalEngine(2))
+        assert set(SEEN) == {1}
+        assert _threads() == before
+        with pytest.raises(InputError):
+            fit_source(MadeUpRows(1000, fail_from=(5,)), options(), LocalEngine(2))
+        assert _threads() == before
 
 
 @pytest.mark.skipif(usable_cores() < 2, reason="needs two cores, so that limits can differ")
@@ -134,8 +151,9 @@ def test_thread_limits_are_restored_after_fits_side_by_side() -> None:
     """
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], cwd=root, capture_output=True, text=True, timeout=60, check=False
-    )
+        [sys.executable, "-c", textwrap.dedent(code)], cwd=root, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "2"},
+    )  # fmt: skip
     assert result.returncode == 0, result.stderr
 
 

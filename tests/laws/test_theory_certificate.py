@@ -1,7 +1,7 @@
 """Certificates made from sketches alone: unbiased whatever the partitions are, with intervals that cover.
 
-Certificates of averages draw 400 sets of sketches, exactly in law; those of other sketches and of the whole data draw
-1,200 explicit ones. Means are compared within four standard errors.
+Certificates of averages draw 250 sets of sketches, exactly in law; those of other sketches draw 600 explicit
+ones, those of the whole data 1,200. Means are compared within four standard errors.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def linear(name: str, rows: int, seed: int) -> list[Partition]:
     return partitions
 
 
-#: Sets of sketches per design: a coverage of 95% has a standard error of 0.9 points.
-DRAWS = 400
+#: Sets of sketches per design: a coverage of 95% has a standard error of 1.4 points.
+DRAWS = 250
 
 
 def close_to(level: float) -> float:
@@ -115,11 +115,11 @@ def test_whole_certificate() -> None:
 
 @pytest.mark.parametrize("kind", ["orthogonal", "srht", "sparse_sign"])
 def test_certificate_of_other_sketches_is_close(kind: str) -> None:
-    # 1,200 sets, noise redrawn: the mean realised excess loss is known to about 2%, so 8% is four of them.
+    # 600 sets, noise redrawn: the mean realised excess loss is known to about 2.8%, so 11% is four of them.
     rng = np.random.default_rng(25)
     designs = [X for X, _ in linear("heterogeneous", 100, 34)]
     estimates, realised = [], []
-    for _ in range(SETS):
+    for _ in range(600):
         partitions = [(X, X @ np.ones(4) + rng.standard_normal(100)) for X in designs]
         sketches = [sketch_matrix(kind, 24, 100, rng) @ together(part) for part in partitions]
         moments = theory.sketch_moments(sketches, [100] * 3, sketch=kind)
@@ -127,4 +127,4 @@ def test_certificate_of_other_sketches_is_close(kind: str) -> None:
         assert certificate.kind == ("estimated" if kind == "orthogonal" else "approximate")
         estimates.append(certificate.excess_loss)
         realised.append(excesses(partitions, moments.coefficients.mean(axis=0)[None])[0])
-    assert np.mean(estimates) == pytest.approx(np.mean(realised), rel=0.08)
+    assert np.mean(estimates) == pytest.approx(np.mean(realised), rel=0.11)

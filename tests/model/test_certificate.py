@@ -44,17 +44,17 @@ def measured(X: FloatArray, y: FloatArray, seeds: int, **options: Any) -> tuple[
 )
 def test_expected_loss_is_what_certificates_say_on_average(method: str, kind: str) -> None:
     X, y = unlike_partitions()
-    losses, certificates = measured(X, y, 500, method=method, sketch_size=24)
+    losses, certificates = measured(X, y, 300, method=method, sketch_size=24)
     claims = np.array([certificate.excess_loss for certificate in certificates])
     assert {certificate.kind for certificate in certificates} == {kind}
-    # 500 seeds: each mean has a relative standard error of about 2%. Given the data, the noise term of the partition
+    # 300 seeds: each mean has a relative standard error of about 2.6%. Given the data, the noise term of the partition
     # certificate is right in the mean over noise only, which moves it by about 1%, and stacking is approximate (4%).
-    error = np.hypot(losses.std(), claims.std()) / np.sqrt(500)
+    error = np.hypot(losses.std(), claims.std()) / np.sqrt(300)
     assert abs(claims.mean() - losses.mean()) < 4 * error + 0.04 * losses.mean()
     assert abs(claims.mean() - losses.mean()) < 0.12 * losses.mean()
     if method == "partition":
         stated = np.array([certificate.standard_error for certificate in certificates])
-        # The same seeds give the standard deviation of the claims to 3 to 4%.
+        # The same seeds give the standard deviation of the claims to 4 to 5%.
         assert abs(np.sqrt(np.mean(stated**2)) / claims.std() - 1) < 0.15
 
 

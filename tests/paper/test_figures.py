@@ -24,11 +24,16 @@ def stored(quick_run: QuickRun) -> Study:
     return run_study(quick_study(), Places(quick_run.folder, None))
 
 
+#: Drawing takes longer than looking: every figure is drawn once.
+DRAWN: dict[tuple[str, bool], Figure] = {}
+
+
 def drawn(stored: Study, name: str, wide: bool) -> Figure:
-    with style():
-        figure = FIGURES[name].draw(stored, wide)
-        figure.canvas.draw()
-    return figure
+    if (name, wide) not in DRAWN:
+        with style():
+            DRAWN[name, wide] = figure = FIGURES[name].draw(stored, wide)
+            figure.canvas.draw()
+    return DRAWN[name, wide]
 
 
 def visible(figure: Figure) -> list[Axes]:
