@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from partsketch.sketches.base import law_of_kind
 from partsketch.summaries.summary import Summary
+from partsketch.theory.many_moments import many_moments
 from partsketch.theory.moments import PartitionMoments
 from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
 
@@ -22,7 +23,8 @@ def exact_moments(
 ) -> list[PartitionMoments]:
     """Return the moments of each partition from its exact summary."""
     columns = (*features, target)
-    return [PartitionMoments(summary.select(columns), summary.row_count, free_columns) for summary in summaries]
+    factors = [summary.select(columns) for summary in summaries]
+    return many_moments(factors, [summary.row_count for summary in summaries], free_columns)
 
 
 def moments_of_sketches(

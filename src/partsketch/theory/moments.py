@@ -56,6 +56,8 @@ class PartitionMoments:
         Minimal squared loss `ℓ = ‖X a − y‖²`.
     rank : int
         Rank of `X`: columns of which those before them leave more than rounding.
+    condition : float
+        Condition number of `X` after its free columns, scaled to norm one.
     """
 
     factor: FloatArray
@@ -67,6 +69,7 @@ class PartitionMoments:
     solution: FloatArray = field(init=False)
     loss: float = field(init=False)
     rank: int = field(init=False)
+    condition: float = field(init=False)
 
     def __post_init__(self) -> None:
         factor = np.asarray(self.factor, dtype=np.float64)
@@ -84,6 +87,7 @@ class PartitionMoments:
         rank, inverse_root = solution.rank, solution.inverse_root
         loss = float(solution.residual_sums[0]) if self.row_count > rank else 0.0
         values = {"factor": factor, "root": root, "inverse_root": inverse_root, "rank": rank, "loss": loss}
+        values["condition"] = float(solution.condition)
         for name, value in {**values, "solution": solution.coefficients[:, 0]}.items():
             object.__setattr__(self, name, value)
 

@@ -59,16 +59,28 @@ def stacked_excess_loss_given_data(
     inverse, inflations = _equivalent_inverse(grams, counted)
     variances = np.array([float(residual @ residual) for residual in residuals]) / counted
     products = grams @ inverse
-    pairs = np.einsum("iab,jba->ij", products, products)
-    # Linear response: scale A_i by 1 + t v_i and differentiate Q and γ at t = 0.
-    system = np.eye(len(sizes)) - pairs / counted[:, None] / inflations[None, :] ** 2
-    response = variances * (inflations - 1) - pairs @ (variances / inflations) / counted
-    changes = variances / inflations - np.linalg.solve(system, response) / inflations**2
+    changes = variances / inflations - _response(products, variances, counted, inflations) / inflations**2
     metric = np.tensordot(1 / given, grams, axes=1)
     sketching = float(changes @ np.einsum("ab,iba->i", metric @ inverse, products))
     scores = np.stack([product.T @ residual for product, residual in zip(whitened, residuals, strict=True)]) @ inverse
     aimed = excess_loss(exact, pooled.solution) if np.ptp(given) > 0 else 0.0
     return sketching + float(np.sum(np.einsum("ia,ab,ib->i", scores, metric, scores) / counted)) + aimed
+
+
+def _response(products: FloatArray, variances: FloatArray, counted: FloatArray, inflations: FloatArray) -> FloatArray:
+    """Return how γ answers when A_i is scaled by 1 + t v_i: the derivative at t = 0.
+
+    With `P_ij = tr(K_i Q K_j Q)` it solves `(I − diag(1/m) P diag(1/(1 + γ)²)) x = v γ − diag(1/m) P v/(1 + γ)`. P is a
+    product of matrices with as many columns as Q has entries; where partitions are more, only these are worked on.
+    """
+    left = products.reshape(len(products), -1) / counted[:, None]
+    right = products.transpose(0, 2, 1).reshape(len(products), -1)
+    response = variances * (inflations - 1) - left @ (right.T @ (variances / inflations))
+    right = right / inflations[:, None] ** 2
+    if left.shape[1] >= len(left):
+        return np.asarray(np.linalg.solve(np.eye(len(left)) - left @ right.T, response))
+    inner = np.eye(left.shape[1]) - right.T @ left
+    return np.asarray(response + left @ np.linalg.solve(inner, right.T @ response))
 
 
 def _equivalent_inverse(grams: FloatArray, counted: FloatArray) -> tuple[FloatArray, FloatArray]:

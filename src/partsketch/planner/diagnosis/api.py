@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
+from partsketch.common.linalg.double_double import DoubleDouble
 from partsketch.common.linalg.solve import solve_least_squares
 from partsketch.engines.gather import gather
 from partsketch.engines.local import LocalEngine
@@ -25,12 +27,14 @@ from partsketch.planner.diagnosis.results import Diagnosis
 from partsketch.planner.diagnosis.rows import SeenRows
 from partsketch.planner.diagnosis.unlikeness import divergence_ratio, partition_diagnoses
 from partsketch.planner.diagnosis.watched_source import WatchedSource
-from partsketch.sketches.base import SketchSpecification
+from partsketch.sketches.base import GROUPS, SketchSpecification
+from partsketch.sketches.groups import group_segment_rows
 from partsketch.sources.base import Source
 from partsketch.summaries.partitions import Partitioning, make_partitioning
 from partsketch.summaries.tasks import INTERCEPT, SummaryRequest
 from partsketch.theory.design import gaussian_design_divergence_of_sizes
 from partsketch.theory.heterogeneity import Heterogeneity, partition_heterogeneity
+from partsketch.theory.many_moments import many_moments
 from partsketch.theory.moments import PartitionMoments, pooled_moments, trace_products
 
 
@@ -114,6 +118,10 @@ def diagnose_source(source: Source, options: FitOptions) -> Diagnosis:
     features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
     free, target = int(options.fit_intercept), source.target_names[0]
     request = SummaryRequest(SketchSpecification("triangular"), partitioning, options.fit_intercept)
+    if partitioning.bounds is None and options.fit_intercept:
+        # Values of a column may be thousands: they are summed side by side.
+        rows = group_segment_rows(len(features) + 1, partitioning.count)
+        request = replace(request, specification=SketchSpecification(GROUPS), segment_rows=rows)
     with one_thread_each(), within_doubles(source):
         gathered = gather(watched, request, LocalEngine())
         empty = [name for name, rows in zip(partitioning.names, gathered.row_counts, strict=True) if rows == 0]
@@ -127,16 +135,17 @@ def diagnose_source(source: Source, options: FitOptions) -> Diagnosis:
 
 def _random_moments(watched: WatchedSource, coordinates: Coordinates) -> list[PartitionMoments]:
     """Return the moments of the random partitions in the coordinates of the real ones."""
-    assert watched.centre is not None
-    shift = watched.centre - coordinates.centre
-    return [
-        PartitionMoments(
-            (factor + np.outer(factor[:, 0], shift)) / coordinates.unit,
-            watched.shuffled_counts[number],
-            coordinates.free,
-        )
-        for number, factor in watched.shuffled_factors().items()
-    ]
+    found = watched.random_factors()
+    if found is None:
+        return []
+    # Without an intercept the ones are no column of the regression.
+    ones = found.centres.shape[1] - len(coordinates.centre)
+    off = np.concatenate([np.zeros(ones), coordinates.centre])
+    factors = []
+    for number in range(len(found.groups)):
+        rows = DoubleDouble.of(*found.factor(number)).moved(found.centres[number] - off).high
+        factors.append(rows[:, ones:] / coordinates.unit)
+    return many_moments(factors, found.counts.tolist(), coordinates.free)
 
 
 def _judge(
@@ -168,8 +177,8 @@ def _judge(
         rank=pooled.rank,
         condition=float(solution.condition),
         aliased=tuple((alias.column, alias.others) for alias in solution.aliased),
-        partitions=partition_diagnoses(moments, names, features),
-        divergence_matrix=tuple(tuple(float(value) for value in row) for row in traces),
+        partitions=partition_diagnoses(moments, names),
+        divergence_matrix=tuple(tuple(row) for row in traces.tolist()),
         divergence_ratio=ratio,
         random_divergence_ratio=_random_ratio([part.row_count for part in moments], pooled.rank),
         shuffled_divergence_ratio=divergence_ratio(random_moments) if shuffled_full else None,

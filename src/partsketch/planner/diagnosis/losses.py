@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from partsketch.common.errors import InputError
 from partsketch.planner.diagnosis.results import CurvePoint, MethodLoss
 from partsketch.theory.excess_loss import partition_excess_loss, unsketched_average_excess_loss, whole_excess_loss
+from partsketch.theory.many_moments import many_moments
 from partsketch.theory.moments import PartitionMoments, pooled_moments
 from partsketch.theory.stacking_given_data import stacked_excess_loss_given_data
 
@@ -36,7 +39,10 @@ def loss_curve(moments: Moments, size: int) -> tuple[CurvePoint, ...]:
         points.append(CurvePoint(len(parts), **losses))
         if len(parts) == 1:
             return tuple(reversed(points))
-        parts = [pooled_moments(parts[start : start + 2]) for start in range(0, len(parts), 2)]
+        pairs = [parts[start : start + 2] for start in range(0, len(parts), 2)]
+        stacked = [np.vstack([part.factor for part in pair]) for pair in pairs]
+        counts = [sum(part.row_count for part in pair) for pair in pairs]
+        parts = many_moments(stacked, counts, parts[0].free_columns)
 
 
 def _relative(method: str, moments: Moments, size: int) -> float | None:

@@ -11,6 +11,7 @@ from partsketch.planner.diagnosis.results import InfluentialRow
 from partsketch.planner.diagnosis.unlikeness import divergence_ratio
 from partsketch.planner.diagnosis.watched_source import LEVERAGE, Influential
 from partsketch.summaries.tasks import INTERCEPT
+from partsketch.theory.many_moments import many_moments
 from partsketch.theory.moments import PartitionMoments, pooled_moments
 
 FloatArray = NDArray[np.float64]
@@ -32,7 +33,9 @@ class SeenRows:
     def __init__(self, kept: Mapping[int, Influential], row_counts: Sequence[int], centre: FloatArray) -> None:
         self._kept = [kept[partition] for partition in range(len(row_counts))]
         self._counts, self._centre = row_counts, centre
-        self._moments = [seen.moments(count) for seen, count in zip(self._kept, self._counts, strict=True)]
+        for seen in self._kept:
+            seen.settle()
+        self._moments = many_moments([seen.factor()[0] for seen in self._kept], row_counts)
         self._pooled = pooled_moments(self._moments)
 
     def influential(self, names: Sequence[str], features: tuple[str, ...]) -> tuple[InfluentialRow, ...]:
@@ -70,8 +73,9 @@ class SeenRows:
 
     def _without(self, numbers: Collection[int]) -> list[PartitionMoments]:
         # Most partitions lose none of these rows.
+        gone = set(numbers)
         return [
-            seen.moments(count, numbers) if np.isin(seen.numbers, list(numbers)).any() else whole
+            whole if gone.isdisjoint(seen.numbers.tolist()) else seen.moments(count, numbers)
             for seen, count, whole in zip(self._kept, self._counts, self._moments, strict=True)
         ]
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.common.linalg.solve import solve_least_squares
 from partsketch.planner.diagnosis.results import PartitionDiagnosis
 from partsketch.theory.moments import PartitionMoments, pooled_moments, trace_products
 
@@ -22,9 +21,7 @@ def divergence_ratio(moments: Sequence[PartitionMoments]) -> float:
     return float(trace_products(moments).mean() / max(1, pooled_moments(moments).rank))
 
 
-def partition_diagnoses(
-    moments: Sequence[PartitionMoments], names: Sequence[str], features: tuple[str, ...]
-) -> tuple[PartitionDiagnosis, ...]:
+def partition_diagnoses(moments: Sequence[PartitionMoments], names: Sequence[str]) -> tuple[PartitionDiagnosis, ...]:
     """Return size, rank, condition and distances of every partition."""
     rank = max(1, pooled_moments(moments).rank)
     counts = np.array([part.row_count for part in moments], dtype=np.float64)
@@ -34,18 +31,17 @@ def partition_diagnoses(
     spare = counts - rank - 1
     chance = np.where(spare > 0, (rank + 1) / np.where(spare > 0, spare, 1.0), np.inf)
     apart = (evened + evened.T) / 2 / rank - 1
-    found = []
+    found, places = [], np.arange(len(moments))
     for i, part in enumerate(moments):
-        others = np.delete(np.arange(len(moments)), i)
-        distance = float(np.median(apart[i, others])) if len(others) else 0.0
-        solution = solve_least_squares(part.factor, features, 1, part.free_columns)
+        others = places != i
+        distance = float(np.median(apart[i, others])) if len(moments) > 1 else 0.0
         found.append(
             PartitionDiagnosis(
                 name=names[i],
                 row_count=part.row_count,
                 rank=part.rank,
-                condition=float(solution.condition),
-                burg_divergence=None if burg is None or not len(others) else float(burg[i, others].mean() / rank),
+                condition=part.condition,
+                burg_divergence=None if burg is None or len(moments) < 2 else float(burg[i, others].mean() / rank),
                 distance=distance,
                 stands_apart=bool(distance > max(_FAR, _TIMES_CHANCE * float(chance.max()))),
             )

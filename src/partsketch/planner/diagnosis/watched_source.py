@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.blas import triangular_factor
-from partsketch.sketches.accumulator import Accumulator, Columns, Stream
-from partsketch.sketches.base import SketchSpecification, get_sketch
+from partsketch.sketches.groups import GroupedTriangularSketch, GroupFactors, factors_of, padded, summarise_groups
 from partsketch.sources.base import Block, Source
 from partsketch.sources.wrapper import SourceWrapper
 from partsketch.summaries.partitions import Partitioning
@@ -34,6 +33,9 @@ LEVERAGE = 0.1
 
 #: Columns of which no one depends on those before it even nearly need no rank: this is the quick way.
 _CLEARLY_APART = 1e-6
+
+#: Rows per column that are looked at together.
+_AT_ONCE = 16
 
 #: Rows from which the middle of a column is taken.
 _LOOKED_AT = 256
@@ -49,16 +51,38 @@ class Influential:
         Triangular factor of the rows that were let go.
     rows, numbers
         The rows that are kept, and their numbers.
+    waiting
+        Rows that have not been looked at: it pays for some of them at once.
     """
 
     rest: FloatArray
     rows: FloatArray
     numbers: NDArray[np.int64]
+    waiting: list[tuple[FloatArray, NDArray[np.int64]]] = field(default_factory=list)
 
     @classmethod
     def nothing(cls, width: int) -> Influential:
         """Return what is known before the first row."""
         return cls(np.zeros((width, width)), np.empty((0, width)), np.empty(0, dtype=np.int64))
+
+    def put(self, rows: FloatArray, numbers: NDArray[np.int64]) -> None:
+        """Take more rows, and look at them when there are enough."""
+        self.waiting.append((rows, numbers))
+        if sum(len(given) for given, _ in self.waiting) > _AT_ONCE * rows.shape[1]:
+            self.settle()
+
+    def settle(self) -> None:
+        """Look at the rows that wait."""
+        if self.waiting:
+            waiting, self.waiting = self.waiting, []
+            self.add(np.vstack([rows for rows, _ in waiting]), np.concatenate([numbers for _, numbers in waiting]))
+
+    def join(self, other: Influential) -> None:
+        """Take what was seen of other rows."""
+        if len(other.rows) or other.rest.any():
+            self.add(other.rows, other.numbers, other.rest)
+        for rows, numbers in other.waiting:
+            self.put(rows, numbers)
 
     def add(self, rows: FloatArray, numbers: NDArray[np.int64], rest: FloatArray | None = None) -> None:
         """Take more rows, and the factor of rows that were let go with them; let go of those that cannot matter."""
@@ -74,16 +98,25 @@ class Influential:
     def moved(self, shift: FloatArray) -> Influential:
         """Return the same rows with `shift` times the column of ones, the first, added to the columns."""
         return Influential(
-            self.rest + np.outer(self.rest[:, 0], shift), self.rows + np.outer(self.rows[:, 0], shift), self.numbers
+            self.rest + np.outer(self.rest[:, 0], shift),
+            self.rows + np.outer(self.rows[:, 0], shift),
+            self.numbers,
+            [(rows + np.outer(rows[:, 0], shift), numbers) for rows, numbers in self.waiting],
         )
 
-    def moments(self, row_count: int, without: Collection[int] = ()) -> PartitionMoments:
-        """Return the moments of the features of all `row_count` rows but those with some numbers; targets are zero."""
-        left = ~np.isin(self.numbers, list(without))
+    def factor(self, without: Collection[int] = ()) -> tuple[FloatArray, int]:
+        """Return the factor of the features of all rows but those with some numbers, and how many these are.
+
+        A column of zeros is behind it, for targets.
+        """
+        left = ~np.isin(self.numbers, list(without)) if without else np.ones(len(self.numbers), dtype=np.bool_)
         factor = triangular_factor(self.rest, self.rows[left])
-        return PartitionMoments(
-            np.column_stack([factor, np.zeros(len(factor))]), row_count - int(np.count_nonzero(~left))
-        )
+        return np.column_stack([factor, np.zeros(len(factor))]), int(np.count_nonzero(~left))
+
+    def moments(self, row_count: int, without: Collection[int]) -> PartitionMoments:
+        """Return the moments of the features of all `row_count` rows but those with some numbers; targets are zero."""
+        factor, fewer = self.factor(without)
+        return PartitionMoments(factor, row_count - fewer)
 
 
 def _leverage(factor: FloatArray, rows: FloatArray) -> FloatArray:
@@ -106,8 +139,7 @@ class _Watch:
     fit_intercept: bool
     centre: FloatArray | None = None
     influential: dict[int, Influential] = field(default_factory=dict)
-    accumulators: dict[int, Accumulator] = field(default_factory=dict)
-    counts: dict[int, int] = field(default_factory=dict)
+    random: FloatArray | None = None
 
     def see(self, block: Block) -> None:
         if not len(block):
@@ -125,16 +157,24 @@ class _Watch:
             columns *= np.sqrt(block.weights)
         for partition, here in _split(_assign(self.partitioning, block)):
             seen = self.influential.setdefault(partition, Influential.nothing(width - targets))
-            seen.add(np.ascontiguousarray(columns[: width - targets, here].T), block.row_numbers[here])
-        if self.shuffled is not None:
-            for partition, here in _split(self.shuffled.assign(block)):
-                if partition not in self.accumulators:
-                    sketch = get_sketch("triangular")
-                    self.accumulators[partition] = sketch.accumulator(
-                        SketchSpecification("triangular"), Stream(partition), Columns(width - targets, targets, False)
-                    )
-                self.accumulators[partition].add(np.ascontiguousarray(columns[:, here]), block.row_numbers[here])
-                self.counts[partition] = self.counts.get(partition, 0) + len(here)
+            seen.put(np.ascontiguousarray(columns[: width - targets, here].T), block.row_numbers[here])
+
+    def see_random(self, block: Block) -> None:
+        """Sum the rows of random partitions side by side."""
+        if self.shuffled is None or not len(block):
+            return
+        width = 1 + len(self.source.feature_names) + len(self.source.target_names)
+        rows = np.zeros((len(block), padded(width)))
+        rows[:, 0] = 1.0 if block.weights is None else np.sqrt(block.weights)
+        block.copy_into(rows[:, 1:width].T, 0, len(block))
+        weights = np.empty(0) if block.weights is None else np.ascontiguousarray(block.weights, dtype=np.float64)
+        self.random = _joined(self.random, summarise_groups(rows, weights, self.shuffled.assign(block), width).flat)
+
+
+def _joined(first: FloatArray | None, second: FloatArray | None) -> FloatArray | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return GroupedTriangularSketch().merge(first, second)
 
 
 def _middle(columns: FloatArray, fit_intercept: bool) -> FloatArray:
@@ -179,8 +219,7 @@ class WatchedSource(SourceWrapper):
         self._position: int | None = 0
         self.influential: dict[int, Influential] = {}
         self.centre: FloatArray | None = None
-        self._shuffled_sums: dict[int, FloatArray] = {}
-        self.shuffled_counts: dict[int, int] = {}
+        self._random: FloatArray | None = None
 
     @property
     def one_by_one(self) -> bool:
@@ -203,6 +242,7 @@ class WatchedSource(SourceWrapper):
         watch = _Watch(self.source, self._partitioning, self._shuffled, self._fit_intercept)
         for block in self.source.read(start, stop, block_rows):
             watch.see(block)
+            watch.see_random(block)
             yield block
         with self._lock:
             self._waiting[start] = (stop, watch)
@@ -211,13 +251,9 @@ class WatchedSource(SourceWrapper):
                 self._position, ready = self._waiting.pop(self._position)
                 self._take(ready)
 
-    def shuffled_factors(self) -> dict[int, FloatArray]:
-        """Return the factors of the random partitions, features and targets, around the centre."""
-        sketch, kind = get_sketch("triangular"), SketchSpecification("triangular")
-        return {
-            partition: sketch.conclude(kind, sums, self.shuffled_counts[partition])
-            for partition, sums in sorted(self._shuffled_sums.items())
-        }
+    def random_factors(self) -> GroupFactors | None:
+        """Return the factors of the random partitions: of the ones, features and targets; None when there are none."""
+        return None if self._random is None else factors_of(self._random)
 
     def _take(self, watch: _Watch) -> None:
         if self.centre is None:
@@ -227,17 +263,7 @@ class WatchedSource(SourceWrapper):
             assert self.centre is not None
             here = seen.moved((watch.centre - self.centre)[: seen.rows.shape[1]])
             if partition in self.influential:
-                self.influential[partition].add(here.rows, here.numbers, here.rest)
+                self.influential[partition].join(here)
             else:
                 self.influential[partition] = here
-        sketch = get_sketch("triangular")
-        for partition, accumulator in watch.accumulators.items():
-            assert watch.centre is not None
-            assert self.centre is not None
-            sums = accumulator.finish()
-            if self._fit_intercept:
-                sums = sketch.moved(sums, watch.centre - self.centre)
-            if partition in self._shuffled_sums:
-                sums = sketch.merge(self._shuffled_sums[partition], sums)
-            self._shuffled_sums[partition] = sums
-            self.shuffled_counts[partition] = self.shuffled_counts.get(partition, 0) + watch.counts[partition]
+        self._random = _joined(self._random, watch.random)
