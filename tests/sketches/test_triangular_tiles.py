@@ -98,3 +98,19 @@ def test_preparing_loads_what_a_fit_of_rows_in_memory_uses() -> None:
     _in_one_go(rng.normal(size=(600, 9)), "rows", 300)
     _in_one_go(rng.normal(size=(600, 9)), "columns", 300)
     assert [len(kernel.signatures) for kernel in kernels] == before
+
+
+@pytest.mark.parametrize("units", ["same", "others", "low"])
+@pytest.mark.parametrize("empty", ["none", "in one", "in both"])
+def test_merging_in_one_pass_has_the_bits_of_the_sum_of_products(units: str, empty: str) -> None:
+    rng = np.random.default_rng(11)
+    pieces = []
+    for number in range(2):
+        rows = rng.normal(size=(40, 5))
+        if empty == "in both" or (empty == "in one" and number):
+            rows[:, 2] = 0.0
+        scale = np.ldexp(1.0, -np.arange(5) - (number if units == "others" else 0))
+        product = (rows * scale).T @ (rows * scale)
+        pieces.append(Products(scale, product, 1e-20 * product if units == "low" and number else None))
+    merged = TriangularSketch().merge(*(piece.written() for piece in pieces))
+    assert np.array_equal(merged, pieces[0].plus(pieces[1]).written())

@@ -16,7 +16,7 @@ from partsketch.common.files import remove_abandoned, write_atomically
 from partsketch.engines.base import TaskOutcome
 from partsketch.engines.checkpoint_file import load_result, save_result
 from partsketch.sketches.base import Merging
-from partsketch.summaries.merge import merge_results
+from partsketch.summaries.merge import PieceFold
 from partsketch.summaries.tasks import TaskResult
 
 _MANIFEST = "checkpoint.json"
@@ -32,9 +32,14 @@ class Checkpoint:
 
     def __init__(self, folder: Path, fingerprint: str, merging: Merging) -> None:
         self._folder, self.fingerprint, self._merging = folder, fingerprint, merging
-        self._tasks: list[int] = []
-        self._results = TaskResult((), 0, 0)
+        self._begin()
         self._next_write = time.monotonic() + _LEAST_SECONDS
+
+    def _begin(self) -> None:
+        self._tasks: list[int] = []
+        # What has been kept is merged as it comes: merging all of it again each time would take ever longer.
+        self._fold = PieceFold(self._merging)
+        self._dropped = self._rows_seen = 0
 
     def load(self, task_count: int) -> Iterator[TaskOutcome]:
         """Yield what earlier runs finished; files that are damaged, or of another fit, count as missing."""
@@ -52,7 +57,10 @@ class Checkpoint:
     def keep(self, tasks: Sequence[int], result: TaskResult) -> None:
         """Keep the result of these tasks: in a file soon, at the latest when the folder is closed."""
         self._tasks.extend(tasks)
-        self._results = merge_results(self._merging, [self._results, result])
+        for piece in result.pieces:
+            self._fold.add(piece)
+        self._dropped += result.dropped
+        self._rows_seen += result.rows_seen
         if time.monotonic() >= self._next_write:
             self.write()
 
@@ -62,11 +70,12 @@ class Checkpoint:
             return
         started = time.monotonic()
         tasks = sorted(self._tasks)
+        result = TaskResult(self._fold.pieces(), self._dropped, self._rows_seen)
         try:
-            save_result(self._folder / f"tasks-{tasks[0]:08d}.bin", self.fingerprint, tasks, self._results)
+            save_result(self._folder / f"tasks-{tasks[0]:08d}.bin", self.fingerprint, tasks, result)
         except OSError as error:
             raise InputError(f"Cannot write to the checkpoint {self._folder}: {error.strerror or error}.") from error
-        self._tasks, self._results = [], TaskResult((), 0, 0)
+        self._begin()
         now = time.monotonic()
         self._next_write = now + max(_LEAST_SECONDS, _SHARE_OF_TIME * (now - started))
 

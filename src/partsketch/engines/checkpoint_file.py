@@ -6,13 +6,14 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from partsketch.common.files import write_atomically
+from partsketch.common.files import atomic_path
 from partsketch.sketches.accumulator import FloatArray
 from partsketch.summaries.tasks import Piece, TaskResult
 
@@ -23,7 +24,9 @@ _DIGEST_BYTES = 32
 
 def save_result(path: Path, fingerprint: str, tasks: Sequence[int], result: TaskResult) -> None:
     """Write the result of these tasks of the fit with this fingerprint, whole or not at all."""
-    write_atomically(path, to_bytes(fingerprint, tasks, result))
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        for part in _parts(fingerprint, tasks, result):
+            file.write(part)
 
 
 def load_result(path: Path, fingerprint: str) -> tuple[tuple[int, ...], TaskResult] | None:
@@ -36,6 +39,11 @@ def load_result(path: Path, fingerprint: str) -> tuple[tuple[int, ...], TaskResu
 
 def to_bytes(fingerprint: str, tasks: Sequence[int], result: TaskResult) -> bytes:
     """Return the file format: magic, header length, JSON header, little-endian doubles, SHA-256 of all that."""
+    return b"".join(_parts(fingerprint, tasks, result))
+
+
+def _parts(fingerprint: str, tasks: Sequence[int], result: TaskResult) -> Iterator[bytes]:
+    """Yield the file bit by bit: matrices by the thousand are not copied together."""
     header = {
         "version": FORMAT_VERSION,
         "fingerprint": fingerprint,
@@ -46,9 +54,12 @@ def to_bytes(fingerprint: str, tasks: Sequence[int], result: TaskResult) -> byte
     }
     text = json.dumps(header, sort_keys=True).encode()
     arrays = [array for piece in result.pieces for array in _arrays(piece)]
-    doubles = b"".join(np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays)
-    body = _MAGIC + struct.pack("<I", len(text)) + text + doubles
-    return body + hashlib.sha256(body).digest()
+    digest = hashlib.sha256()
+    doubles = (np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays)
+    for part in chain((_MAGIC, struct.pack("<I", len(text)), text), doubles):
+        digest.update(part)
+        yield part
+    yield digest.digest()
 
 
 def _arrays(piece: Piece) -> tuple[FloatArray, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from partsketch.engines.base import Engine, TaskOutcome
 from partsketch.engines.tolerance import Tolerance
@@ -34,7 +33,8 @@ def run_tasks(
     running = engine.run(source, request, [tasks[number] for number in wanted], deadline)
     try:
         for reported in running:
-            outcome = replace(reported, tasks=tuple(wanted[index] for index in reported.tasks))
+            numbers = tuple(wanted[index] for index in reported.tasks)
+            outcome = TaskOutcome(numbers, reported.result, reported.error)
             if not missing.issuperset(outcome.tasks):
                 raise RuntimeError(f"the engine reported tasks {outcome.tasks} that it was not asked for, or twice")
             missing.difference_update(outcome.tasks)

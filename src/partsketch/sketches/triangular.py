@@ -274,6 +274,12 @@ class TriangularSketch(Sketch):
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Add."""
+        if first.shape == second.shape and len(first) == first.shape[1] + 1 and (first[0] == second[0]).all():
+            # Nearly every time: the same units, and doubles are enough. One pass over what may come by the thousand.
+            total = first + second
+            total[0] = first[0]
+            if (np.diagonal(total, -1) > 0).all():
+                return total
         return Products.read(first).plus(Products.read(second)).written()
 
     def moved(self, matrix: FloatArray, shift: FloatArray) -> FloatArray:

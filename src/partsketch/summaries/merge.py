@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from partsketch.sketches.base import Merging
 from partsketch.summaries.merge_tree import TreeFold
-from partsketch.summaries.tasks import TaskResult
-
-if TYPE_CHECKING:
-    from partsketch.summaries.tasks import Piece
+from partsketch.summaries.tasks import Piece, TaskResult
 
 #: Nodes of one partition that may wait for siblings before those that will never come are looked for.
 _FEW_NODES = 16
@@ -71,12 +67,15 @@ def _merged(merging: Merging, first: Piece, second: Piece) -> Piece:
     target_range = np.empty_like(first.target_range)
     np.minimum(first.target_range[0], second.target_range[0], out=target_range[0])
     np.maximum(first.target_range[1], second.target_range[1], out=target_range[1])
-    return replace(
-        first,
+    return Piece(
+        partition=first.partition,
+        segment=first.segment,
         matrices=tuple(merging.merge(a, b) for a, b in zip(first.matrices, second.matrices, strict=True)),
         row_count=first.row_count + second.row_count,
         weight_sum=first.weight_sum + second.weight_sum,
         target_range=target_range,
+        centre=first.centre,
+        level=first.level,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from partsketch.common.errors import InputError, UnreadableError
 from partsketch.sources.files import csv_faults
+from partsketch.sources.files.csv_chunks import csv_batches
 from partsketch.sources.files.csv_stream import open_csv, texts_as_numbers
 from partsketch.sources.files.file_rows import FileRows, declared_columns
 from partsketch.sources.files.filesystems import reading
@@ -58,8 +59,8 @@ class CsvRows(FileRows):
         flexible = as_text - self.texts
         name = self.data_files.names[index]
         try:
-            with reading(name, "CSV"), open_csv(self.data_files, index, types, self.chosen) as reader:
-                for batch in reader:
+            with reading(name, "CSV"):
+                for batch in csv_batches(self.data_files, index, types, self.chosen):
                     yield _with_numbers(batch, flexible, self.data_files.csv.decimal)
         except InputError as error:
             numeric = [column for column in self.chosen if column not in self.texts and column not in times]
@@ -76,7 +77,7 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
         data_files = _with_names(data_files)
     for index, name in enumerate(data_files.names):
         try:
-            with reading(name, "CSV"), open_csv(data_files, index) as reader:
+            with reading(name, "CSV"), open_csv(data_files, index, use_threads=False) as reader:
                 schema, names = reader.schema, reader.schema.names
                 has_rows = first_file >= 0 or any(batch.num_rows for batch in reader)
         except InputError as error:

@@ -22,17 +22,31 @@ def open_csv(
     """Open a CSV file as a stream of batches of these columns (none: all) with these types."""
     from pyarrow import csv
 
-    form = data_files.csv
+    read_options, parse_options, convert_options = csv_options(data_files, index, types, names)
+    read_options.use_threads = use_threads
     return csv.open_csv(
         data_files.filesystem().open_input_stream(data_files.paths[index]),
-        read_options=csv.ReadOptions(
+        read_options,
+        parse_options,
+        convert_options,
+    )
+
+
+def csv_options(
+    data_files: DataFiles, index: int, types: dict[str, Any] | None, names: Sequence[str]
+) -> tuple[Any, Any, Any]:
+    """Return how a file is read, parsed and converted."""
+    from pyarrow import csv
+
+    form = data_files.csv
+    return (
+        csv.ReadOptions(
             block_size=BLOCK_BYTES,
-            use_threads=use_threads,
             column_names=list(form.names),
             autogenerate_column_names=not form.header and not form.names,
         ),
-        parse_options=csv.ParseOptions(delimiter=separator_of(data_files, index)),
-        convert_options=csv.ConvertOptions(
+        csv.ParseOptions(delimiter=separator_of(data_files, index)),
+        csv.ConvertOptions(
             column_types=types or {},
             include_columns=list(names),
             strings_can_be_null=True,
