@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from benchmarks.series import plot_growth
 
+import partsketch
+import partsketch.simulate
 from partsketch.cli import COMMANDS
 
 # One process makes what they all look at.
@@ -92,3 +94,13 @@ def test_a_plot_of_the_benchmarks_is_the_same_file_every_time(tmp_path: Path) ->
     for name in ("first.svg", "second.svg"):
         plot_growth(ROOT / "benchmarks" / "results", tmp_path / name)
     assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
+
+
+def test_everything_public_is_in_the_api_reference(site: Path) -> None:
+    page = _Links(site / "api.html")
+    missing = [name for name in partsketch.__all__ if f"partsketch.{name}" not in page.anchors]
+    # A module has a section of its own, and a version no page.
+    assert set(missing) <= {"theory", "__version__"}
+    for module in (partsketch.theory, partsketch.simulate):
+        names = {f"{module.__name__}.{name}" for name in module.__all__ if callable(getattr(module, name))}
+        assert names <= page.anchors

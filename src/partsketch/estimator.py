@@ -125,7 +125,7 @@ default="gaussian"
         Rows of each sketch; None for exact summaries.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray
         Names of the features, when X is a data frame.
 
     Examples

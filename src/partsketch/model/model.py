@@ -189,7 +189,7 @@ class Model:
         level, kind, of
             As in `conf_int`.
         stars
-            Whether coefficients are marked by their p-values: * below 0.05, ** below 0.01, *** below 0.001.
+            Whether coefficients are marked by their p-values: one star below 0.05, two below 0.01, three below 0.001.
 
         Returns
         -------

@@ -185,7 +185,7 @@ def table(
     digits
         Significant digits of standard errors; coefficients are rounded to the same place. Files have all digits.
     stars
-        Whether coefficients are marked by their p-values: * below 0.05, ** below 0.01, *** below 0.001.
+        Whether coefficients are marked by their p-values: one star below 0.05, two below 0.01, three below 0.001.
 
     Returns
     -------
