@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks import front_page
 from benchmarks.accuracy import results as accuracy
 from benchmarks.estimators import results as estimators
 from benchmarks.questions import results as questions
@@ -18,7 +19,13 @@ from benchmarks.workloads import WORKLOADS
 
 _HERE = Path(__file__).resolve().parent
 _DOCS = _HERE.parent / "docs"
-PAGES = (_HERE / "README.md", _DOCS / "benchmarks.md", _DOCS / "accuracy.md", _DOCS / "estimators.md")
+PAGES = (
+    _HERE.parent / "README.md",
+    _HERE / "README.md",
+    _DOCS / "benchmarks.md",
+    _DOCS / "accuracy.md",
+    _DOCS / "estimators.md",
+)
 
 #: Name of what is counted in digits instead of seconds.
 ACCURACY = "accuracy"
@@ -49,7 +56,7 @@ def write_pages(folder: Path) -> None:
             text = text[: match.start()] + match[1] + parts[name] + match[2] + text[match.end() :]
         page.write_text(text)
     if (folder / "growth.json").exists():
-        plot_growth(folder, PAGES[1].parent / "figures" / "benchmarks-growth.svg")
+        plot_growth(folder, _DOCS / "figures" / "benchmarks-growth.svg")
 
 
 def generated_parts(folder: Path) -> dict[str, str]:
@@ -69,6 +76,8 @@ def generated_parts(folder: Path) -> dict[str, str]:
     for name, made in ((QUESTIONS, questions.parts), (HEADLINE, questions.headline)):
         path = folder / f"{name}.json"
         parts |= made(json.loads(path.read_text())) if path.exists() else {name: "\nNot run yet.\n\n"}
+    if all((folder / f"{name}.json").exists() for name in front_page.SOURCES):
+        parts["numbers"] = front_page.numbers(folder)
     parts["targets"] = _targets(results)
     parts["others-win"] = _others_win(results)
     return parts
