@@ -13,13 +13,14 @@ depend on the features. Then fits vary by a factor Ψ more than constant noise h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from partsketch.common.special import fdtrc
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.moments import PartitionMoments, pooled_moments
+from partsketch.theory.simulated_tail import tail_probability
 from partsketch.theory.sketch_moments import SketchMoments
 
 #: Fits may vary so many times more than constant noise has it; of shuffled real tables House reaches 20.
@@ -117,7 +118,8 @@ def constant_noise_heterogeneity(moments: SketchMoments) -> Heterogeneity:
     Returns
     -------
     Heterogeneity
-        With an F distribution of the same mean and variance.
+        With an F distribution of the same mean and variance; p-values below 1% are simulated, for in its tail that
+        distribution rejects up to three times too often.
     """
     if len(moments.sketches) < 2:
         return Heterogeneity.unavailable("there is one partition only")
@@ -140,7 +142,10 @@ def constant_noise_heterogeneity(moments: SketchMoments) -> Heterogeneity:
         return Heterogeneity.unavailable("partitions have no direction in common")
     statistic = max(pooled.loss - float(np.sum(losses / noise)), 0.0)
     others = [_others(part, scale, pooled) for part, scale in zip(moments.sketches, scales, strict=True)]
-    return _welch_james(statistic, above, others, freedom)
+    found = _welch_james(statistic, above, others, freedom)
+    assert found.p_value is not None
+    roots = [scale * part.root for part, scale in zip(moments.sketches, scales, strict=True)]
+    return replace(found, p_value=tail_probability(statistic, found.p_value, roots, freedom))
 
 
 def _others(part: PartitionMoments, scale: float, pooled: PartitionMoments) -> FloatArray:
