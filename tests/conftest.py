@@ -76,11 +76,17 @@ SLOW = (
 )
 
 
+#: Tests of other files that take more than half a second of processor time, with all their parameters together.
+SLOW_TESTS = frozenset((Path(__file__).parent / "slow_tests.txt").read_text(encoding="utf-8").split())
+
+
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Mark what `make test-quick` leaves out; single tests may carry the mark themselves."""
     here = Path(__file__).parent
     for item in items:
-        if item.path.relative_to(here).as_posix().startswith(SLOW) or "browser" in getattr(item, "fixturenames", ()):
+        file = item.path.relative_to(here).as_posix()
+        listed = file.startswith(SLOW) or f"{file}::{item.name.split('[')[0]}" in SLOW_TESTS
+        if listed or "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
 
 

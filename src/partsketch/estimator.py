@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from partsketch.common.errors import InputError, PartsketchWarning
 from partsketch.engines.base import using_engine
-from partsketch.fitting.array_request import column_beside_features, open_checked, split_partition_column
+from partsketch.fitting.array_request import column_beside_features, is_vector, open_checked, split_partition_column
 from partsketch.fitting.batches import Batches, add_batch, check_batches, options_of_batch
 from partsketch.fitting.fit import Fit
 from partsketch.fitting.keywords import FitKeywords
@@ -33,11 +33,6 @@ def _takes_batches(estimator: SketchedRegression) -> bool:
 
 #: Rows that are predicted at a time where columns are measured from a centre.
 _PREDICTED_ROWS = 65536
-
-
-def _is_vector(y: Any) -> bool:
-    """Tell whether targets are given as a vector; collections on a cluster know it without being computed."""
-    return int(y.ndim if hasattr(y, "ndim") else np.asarray(y).ndim) == 1
 
 
 class SketchedRegression(MultiOutputMixin, RegressorMixin, BaseEstimator, FitKeywords):
@@ -169,7 +164,7 @@ default="gaussian"
         self._batches = None
         if fit.gathered is not None and fit.summaries and source.row_count is not None:
             self._batches = Batches(fit.gathered, source.row_count, options.seed)
-        return self._keep(fit, _is_vector(y))
+        return self._keep(fit, is_vector(y))
 
     @available_if(_takes_batches)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, new_partition: bool = True) -> Self:
@@ -211,7 +206,7 @@ default="gaussian"
                     f"This batch has the targets {source.target_names}, those before had {self.model_.target_names}."
                 )
             fit, self._batches = add_batch(before, source, options, engine, new_partition, why_method)
-        return self._keep(fit, _is_vector(y))
+        return self._keep(fit, is_vector(y))
 
     def _keep(self, fit: Fit, single: bool) -> Self:
         self.model_ = fit.model
@@ -285,9 +280,7 @@ default="gaussian"
         ----------
         level : float, default=0.95
             Confidence level of the intervals.
-        kind : {"model", "spread"}, default="model"
-            As in `conf_int`.
-        of : {"truth", "exact"}, default="truth"
+        kind, of : str
             As in `conf_int`.
         stars : bool, default=False
             Whether coefficients are marked by their p-values.

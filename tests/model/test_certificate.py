@@ -135,9 +135,9 @@ def test_partitions_with_other_coefficients_are_noticed() -> None:
 
 def test_inverse_variance_weights_lose_less_on_unlike_partitions() -> None:
     X, y = unlike_partitions()
-    equal, _ = measured(X, y, 300, method="partition", sketch_size=24)
-    weighted, _ = measured(X, y, 300, method="partition", sketch_size=24, averaging="inverse_variance")
-    # 300 seeds: both means have a relative standard error of 3%; the weights halve the loss here.
+    equal, _ = measured(X, y, 120, method="partition", sketch_size=24)
+    weighted, _ = measured(X, y, 120, method="partition", sketch_size=24, averaging="inverse_variance")
+    # 120 seeds: both means have a relative standard error of 5%; the weights halve the loss here.
     assert weighted.mean() < 0.7 * equal.mean()
     exact_equal, _ = measured(X, y, 1, method="average")
     exact_weighted, _ = measured(X, y, 1, method="average", averaging="inverse_variance")

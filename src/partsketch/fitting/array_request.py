@@ -109,3 +109,8 @@ def split_partition_column(X: Any, name: str | None, required: bool) -> tuple[ND
         raise InputError(f"partition_by is {name!r}: choose 'order', 'shuffle', or one of the columns of X.")
     # pandas and polars agree on indexing by a list of names.
     return np.asarray(X[name]), X[[column for column in X.columns if column != name]]
+
+
+def is_vector(y: Any) -> bool:
+    """Tell whether targets are given as a vector; collections on a cluster know it without being computed."""
+    return int(y.ndim if hasattr(y, "ndim") else np.asarray(y).ndim) == 1

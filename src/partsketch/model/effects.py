@@ -1,8 +1,8 @@
-"""Intercepts of levels that were absorbed: what a model keeps of them, for predictions."""
+"""Which rows a model can predict: their columns, and the intercepts of levels that were absorbed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,3 +40,22 @@ def effects_of(model: Model, source: Source) -> FloatArray:
                 "intercept; leave its rows out."
             )
     return np.asarray(model.partition_intercepts[[known[name] for name in source.partition_values]])
+
+
+def open_for_prediction(model: Model, data: Any, missing: Literal["error", "drop"]) -> Source:
+    """Open data with the columns and levels of a model, or say why its rows cannot be predicted."""
+    from partsketch.sources import open_source
+
+    if model.record.options.get("intercept") == "partition":
+        raise InputError(
+            "The model has an intercept for each partition, and rows do not say theirs: add partition_intercepts "
+            "to the products with the coefficients, or fit with intercept='common'."
+        )
+    raw = model.encoding.source_columns(model.feature_names)
+    absorbed = absorbed_column(model)
+    source = open_source(
+        data, features=raw or None, partition_column=absorbed, missing=missing, encoding=model.encoding
+    )
+    if source.feature_names != model.feature_names:
+        raise InputError(f"The data give the features {source.feature_names}, the model has {model.feature_names}.")
+    return source

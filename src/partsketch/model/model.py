@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.model import intervals
 from partsketch.model.certificate import Certificate
-from partsketch.model.effects import absorbed_column, effects_of
+from partsketch.model.effects import absorbed_column, effects_of, open_for_prediction
 from partsketch.model.inference import Inference
 from partsketch.model.instruments import InstrumentTests
 from partsketch.model.intervals import SUBJECTS, TRUTH, RestrictionTest, Spread, ends, spread_of
@@ -267,21 +267,7 @@ class Model:
 
     def open_for_prediction(self, data: Any, missing: Literal["error", "drop"] = "error") -> Source:
         """Open data with the columns, and the encoding of text columns, that this model was fitted with."""
-        from partsketch.sources import open_source
-
-        if self.record.options.get("intercept") == "partition":
-            raise InputError(
-                "The model has an intercept for each partition, and rows do not say theirs: add partition_intercepts "
-                "to the products with the coefficients, or fit with intercept='common'."
-            )
-        raw = self.encoding.source_columns(self.feature_names)
-        absorbed = absorbed_column(self)
-        source = open_source(
-            data, features=raw or None, partition_column=absorbed, missing=missing, encoding=self.encoding
-        )
-        if source.feature_names != self.feature_names:
-            raise InputError(f"The data give the features {source.feature_names}, the model has {self.feature_names}.")
-        return source
+        return open_for_prediction(self, data, missing)
 
     def save(self, path: str | Path) -> None:
         """Write the model as JSON, whole or not at all."""
