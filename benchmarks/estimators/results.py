@@ -26,7 +26,7 @@ def parts(result: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _origin(result: Mapping[str, Any]) -> str:
-    return f"{result['date'][:10]}, `{result['command']}`; revision {result['revision']}."
+    return f"{result['date'][:10]}, `{result['command']}`."
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -55,8 +55,14 @@ def _cell(row: Mapping[str, Any], name: str, least: float) -> str:
 
 def _targets(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     heads = ("auto / best Gaussian", "orthogonal auto / best", "orthogonal auto / bound", "attainable / bound")
-    yield "| partitions | k | " + " | ".join((*heads, "stack / auto")) + " |"
-    yield "|---|---:|---:|---:|---:|---:|---:|"
+    # Saved results may be older than these columns.
+    told = {
+        key: head
+        for key, head in (("stepped", "with the step to a\\* / bound"), ("attainable_stepped", "attainable so / bound"))
+        if all(key in row for row in rows)
+    }
+    yield "| partitions | k | " + " | ".join((*heads, *told.values(), "stack / auto")) + " |"
+    yield "|---|---:|---:|---:|---:|---:|" + "---:|" * (len(told) + 1)
     for row in rows:
         losses = row["losses"]
         best = min(losses.values())
@@ -66,6 +72,7 @@ def _targets(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             _judged(losses["orthogonal_auto"] / best, _NEAR_BEST),
             _judged(row["over_attaining"], _NEAR_BOUND) if row["shared"] else "–",
             f"{row['attainable']:.3f}" if row["shared"] else "–",
+            *(f"{row[key]:.3f}" if row["shared"] else "–" for key in told),
             _least(losses["stack"] / losses["auto"]) if row["name"].startswith("uneven") else "–",
         ]
         yield f"| {row['name']} | {row['k']} | " + " | ".join(cells) + " |"
