@@ -196,6 +196,10 @@ def sketch(
     ledger, budget
         With epsilon: the file in which the release is entered (partsketch-ledger.jsonl unless named), and the ε that
         all releases of this site and label may not exceed together.
+    allow, least_level_rows
+        With a list, even an empty one, refuse what would show single rows if it became a file, as the command does:
+        "few-rows", "few-exact-rows", "rare-levels" (fewer rows than least_level_rows), "leverage", "large-sketch",
+        unless it is in the list. None checks nothing: summaries that stay in memory show nothing to anybody.
     random_state
         Seed; a site without a name uses the same random numbers as `partsketch.fit`.
     levels

@@ -44,6 +44,7 @@ CLASSES: tuple[AttackClass, ...] = (
     AttackClass("surroundings", 2, 500),
     AttackClass("kills", 1, 200),
     AttackClass("forged_rounds", 1, 5000),
+    AttackClass("forged_promises", 1, 2000),
     AttackClass("explorer", 1, 1000),
     AttackClass("forged_models", 2, 20_000),
     AttackClass("forged_sketches", 3, 100_000),

@@ -117,11 +117,15 @@ def test_damage(data: bytes, damage: Callable[[bytes], bytes], message: str) -> 
         NoisySummary.from_bytes(damage(data), "damaged.psk")
 
 
-@pytest.mark.parametrize(("value", "message"), [(np.nan, "finite"), (np.inf, "finite"), (1.0, "not symmetric")])
+@pytest.mark.parametrize(
+    ("value", "message"), [(np.nan, "finite"), (np.inf, "finite"), (1.0, "not symmetric"), (1e100, "any rows")]
+)
 def test_numbers_that_no_site_would_write(data: bytes, value: float, message: str) -> None:
     header, body = opened(data)
     products = np.frombuffer(body, dtype="<f8").copy()
     products[1] = value
+    if value > 1:
+        products[len(header["columns"])] = value
     with pytest.raises(InputError, match=message):
         NoisySummary.from_bytes(closed(header, products.tobytes()), "forged.psk")
 

@@ -14,6 +14,8 @@ from partsketch.cli.outputs import check_outputs
 from partsketch.cli.printing import print_json, warn
 from partsketch.common.errors import InputError
 
+#: Rows that a level needs: `sites/disclosure/concerns.py` has the same number, which a test compares.
+LEAST_LEVEL_ROWS = 5
 #: Bytes of a file of levels.
 _LARGEST_LEVELS = 1 << 28
 
@@ -51,6 +53,14 @@ if TYPE_CHECKING:
     help="With --epsilon: file in which the release is entered.  [default: partsketch-ledger.jsonl]",
 )
 @click.option("--budget", type=float, help="With --epsilon: refuse when all releases of these rows exceed this ε.")
+@click.option(
+    "--allow",
+    multiple=True,
+    help="Write the file although it shows single rows: few-rows, few-exact-rows, rare-levels, leverage, large-sketch.",
+)
+@click.option(
+    "--least-level-rows", type=int, default=LEAST_LEVEL_ROWS, show_default=True, help="Rows that a level needs."
+)
 @keyword_option("fit_intercept", "Without a column of ones.")
 @click.option(
     "--levels",
@@ -72,7 +82,7 @@ def command(
 ) -> None:
     """Summarise DATA in small sketch files (.psk) that can be combined without the rows."""
     from partsketch.engines.base import using_engine
-    from partsketch.report.sketch_table import describe_sketch, print_sketches
+    from partsketch.report.sketch_table import describe_sketch, print_sketches, row_sentences
     from partsketch.sites.options import SketchOptions
     from partsketch.sites.output import file_names, save_all, site_of
     from partsketch.sites.sketch import sketch_source
@@ -100,9 +110,13 @@ def command(
         warn(sentence)
     written = [(str(path), summary) for path, summary in zip(paths, made.summaries, strict=True)]
     if as_json:
-        print_json({"files": [describe_sketch(*entry) for entry in written]})
+        leverages = made.leverages or (None,) * len(written)
+        told = [
+            {**describe_sketch(*one), "largest_leverage": known} for one, known in zip(written, leverages, strict=True)
+        ]
+        print_json({"files": told})
     else:
-        print_sketches(written)
+        print_sketches(written, row_sentences(written, made.leverages))
 
 
 def _release(

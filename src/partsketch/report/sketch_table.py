@@ -12,6 +12,10 @@ from partsketch.sketches.base import get_sketch
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
 from partsketch.theory.information import InformationBound, sketch_information_bound
+from partsketch.theory.row_removal import row_removal_divergence
+
+#: Of the divergence that is shown.
+_ORDER = 2.0
 
 _NOT_PRIVATE = "This is not differential privacy: see docs/sites.md for what a sketch tells and what it does not."
 
@@ -40,8 +44,23 @@ def describe_sketch(name: str, summary: Summary) -> dict[str, Any]:
     }
 
 
-def print_sketches(written: Sequence[tuple[str, Summary]]) -> None:
-    """Print one line per file, then its columns and, for private files, the bound on what they tell."""
+def row_sentences(written: Sequence[tuple[str, Summary]], leverages: Sequence[float | None]) -> list[str]:
+    """Say what secret Gaussian sketches tell of the row that they tell most of; for the site alone."""
+    sentences = []
+    for (name, summary), leverage in zip(written, leverages, strict=False):
+        if leverage is None or information_bound(summary) is None:
+            continue
+        divergence = row_removal_divergence(min(leverage, 1.0), summary.matrix.shape[0], _ORDER)
+        told = "is not hidden at all" if math.isinf(divergence) else f"shows by a Rényi divergence of {divergence:.2g}"
+        sentences.append(
+            f"{name}: the row of largest leverage ({leverage:.2g}) {told} "
+            f"(order {_ORDER:g}, in nats), against a file without it."
+        )
+    return sentences
+
+
+def print_sketches(written: Sequence[tuple[str, Summary]], of_rows: Sequence[str] = ()) -> None:
+    """Print one line per file, then its columns and, for private files, what they tell of a row and on average."""
     from rich import box
     from rich.table import Table
 
@@ -63,6 +82,8 @@ def print_sketches(written: Sequence[tuple[str, Summary]]) -> None:
     for columns, targets in dict.fromkeys((summary.columns, summary.about.targets) for _, summary in written):
         meant = f"; meant as target: {', '.join(targets)}" if targets else ""
         console.print(plain(f"columns: {', '.join(columns)}{meant}"))
+    for sentence in of_rows:
+        console.print(plain(sentence), markup=False)
     bounds = [(name, summary, bound) for name, summary in written if (bound := information_bound(summary)) is not None]
     for name, summary, bound in bounds:
         console.print(plain(_sentence(name, summary, bound)))

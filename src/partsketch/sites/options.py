@@ -11,6 +11,7 @@ from partsketch.common.counts import refuse_too_many
 from partsketch.common.errors import InputError
 from partsketch.fitting.data_request import DataKeywords
 from partsketch.fitting.options import RESERVED_PARTITIONS, seed_from
+from partsketch.sites.disclosure.concerns import LEAST_LEVEL_ROWS, check_names
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.summaries.file_header import name_fault
 from partsketch.theory.gaussian_mechanism import check_promise
@@ -31,6 +32,8 @@ class SketchKeywords(DataKeywords, total=False):
     bounds: Mapping[str, Any] | str | PathLike[str] | None
     ledger: str | PathLike[str] | None
     budget: float | None
+    allow: Sequence[str] | None
+    least_level_rows: int
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,9 @@ class SketchOptions:
         With a promise: what is publicly known of every column, a mapping or a TOML file.
     ledger, budget
         With a promise: the file in which it is entered, and the ε that may not be exceeded in all.
+    allow, least_level_rows
+        What a file may show of single rows, by name; None checks nothing, for summaries that stay in memory. How many
+        rows a level needs.
     """
 
     sketch: str = "gaussian"
@@ -77,6 +83,8 @@ class SketchOptions:
     bounds: Mapping[str, Any] | str | PathLike[str] | None = None
     ledger: str | PathLike[str] | None = None
     budget: float | None = None
+    allow: Sequence[str] | None = None
+    least_level_rows: int = LEAST_LEVEL_ROWS
 
     @classmethod
     def made_of(cls, random_state: Any, **keywords: Any) -> Self:
@@ -109,6 +117,11 @@ class SketchOptions:
         if not isinstance(self.round_rows, int) or self.round_rows < 1:
             raise InputError(f"round_rows is {self.round_rows!r}: give a whole number, at least 1.")
         self._check_promise()
+        if self.allow is not None:
+            check_names(self.allow)
+        least = self.least_level_rows
+        if not isinstance(least, int) or isinstance(least, bool) or least < 1:
+            raise InputError(f"least_level_rows is {least!r}: give a whole number, at least 1 (--least-level-rows).")
         if self.private:
             # The specification refuses kinds that cannot be private, and seeds.
             SketchSpecification(self.sketch, 1 if kind.is_random else None, self.seed, private=True)

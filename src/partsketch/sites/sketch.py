@@ -17,6 +17,7 @@ from partsketch.engines.gather import Gathered, gather, guided
 from partsketch.fitting.data_request import as_formula_says
 from partsketch.fitting.memory import Sizes, check_memory, gathering_bytes
 from partsketch.fitting.sketch_size import choose_sketch_size, counted_if_needed
+from partsketch.sites.disclosure.checks import Looked, check_disclosure
 from partsketch.sites.options import SketchOptions
 from partsketch.sketches.base import GROUPS, SketchSpecification, get_sketch
 from partsketch.sketches.groups import group_segment_rows
@@ -36,10 +37,14 @@ _LOST_DIGITS = 1e-9
 
 @dataclass(frozen=True)
 class Sketched:
-    """One summary for every partition of a source, and what its site should know of them, a sentence each."""
+    """One summary for every partition of a source, and what its site should know of them, a sentence each.
+
+    `leverages` are the largest of a row in each, where rows were looked at again; they are for the site alone.
+    """
 
     summaries: Sequence[Summary]
     warnings: tuple[str, ...]
+    leverages: tuple[float | None, ...] = ()
 
 
 def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Sketched:
@@ -70,6 +75,10 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
             request = replace(request, specification=SketchSpecification(GROUPS), segment_rows=rows)
         gathered = gather(source, guided(source, request, engine), engine)
     _check_rows(gathered, partitioning)
+    looked = Looked((), ())
+    if options.allow is not None:
+        with one_thread_each():
+            looked = check_disclosure(source, partitioning, options, engine, gathered.summaries)
     cut = secrets.token_hex(16) if options.private else _cut_name(options, seed, partitioning, names)
     about = About(
         targets=source.target_names,
@@ -81,7 +90,8 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
     )
     summaries = _all_signed(gathered.summaries, options, partitioning, cut, about)
     # Rows are counted before the counts are rounded.
-    return Sketched(summaries, tuple(_size_warnings(gathered, partitioning, options)))
+    warnings = (*_size_warnings(gathered, partitioning, options), *looked.warnings)
+    return Sketched(summaries, warnings, looked.leverages)
 
 
 def _check_sizes(source: Source, request: SummaryRequest) -> None:

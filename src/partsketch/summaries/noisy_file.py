@@ -38,6 +38,9 @@ LARGEST_HEADER = 2**22
 #: What may be said twice may differ by rounding, with a wide margin.
 _ROUNDING = 1e-9
 
+#: More rows than any file stands for.
+_MOST_ROWS = 2.0**53
+
 _PREFIX = struct.Struct("<8sII")
 _DIGEST_BYTES = 32
 
@@ -89,7 +92,7 @@ def to_bytes(summary: NoisySummary) -> bytes:
     )
     try:
         _check(header)
-        _check_numbers(summary.products)
+        _check_numbers(header, summary.products)
     except HeaderError as error:
         raise InputError(f"The noisy summary cannot be written to a file: {error}.") from error
     text = json.dumps(asdict(header), sort_keys=True, ensure_ascii=False).encode()
@@ -135,7 +138,7 @@ def _read(data: bytes) -> NoisySummary:
     if hashlib.sha256(data[:-_DIGEST_BYTES]).digest() != data[-_DIGEST_BYTES:]:
         raise HeaderError("its contents do not match its checksum")
     products = np.frombuffer(data[start:-_DIGEST_BYTES], dtype="<f8").reshape(count, count).astype(np.float64)
-    _check_numbers(products)
+    _check_numbers(header, products)
     nothing = not header.levels and header.design is None
     encoding = NOTHING_ENCODED if nothing else Encoding(header.levels, header.drop_first, header.design)
     about = About(header.targets, encoding, private=True, rows_dropped=None)
@@ -166,11 +169,13 @@ def _check(header: _Header) -> None:
     _check_promise(header)
 
 
-def _check_numbers(products: NDArray[np.float64]) -> None:
+def _check_numbers(header: _Header, products: NDArray[np.float64]) -> None:
     if not np.isfinite(products).all():
         raise HeaderError("its numbers are not all finite")
     if not np.array_equal(products, products.T):
         raise HeaderError("its sums of products are not symmetric")
+    if np.abs(products).max() > _MOST_ROWS * header.promise.norm**2 + 100 * header.promise.noise:
+        raise HeaderError("its numbers are larger than those of any rows within its bounds")
 
 
 def _check_names(header: _Header) -> None:

@@ -71,6 +71,7 @@ from partsketch.theory.partition_certificate import certify_partition
 from partsketch.theory.pooled_scatter import PooledScatter, pooled_scatter
 from partsketch.theory.ridge import effective_dimension, ridge_penalty_from_sketch, sketched_ridge_penalty
 from partsketch.theory.rounds import RoundForecast, forecast_rounds, least_round_loss
+from partsketch.theory.row_removal import row_removal_divergence
 from partsketch.theory.sampled_rows import RowSample, certify_row_samples
 from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
 from partsketch.theory.stack_weights import StackChoice, choose_stack, information_weights
@@ -152,6 +153,7 @@ __all__ = [
     "relative_leverage_scores",
     "ridge_penalty_from_sketch",
     "rotation_rows",
+    "row_removal_divergence",
     "sampled_covariance_around_exact",
     "single_sketch_excess_loss_quantile",
     "sketch_heterogeneity",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from partsketch.common.errors import InputError
+from partsketch.common.linalg.blas import one_thread_each
 from partsketch.fitting.fit import Fit
 from partsketch.model.model import Model
 from partsketch.model.outlook import Outlook, Settled
@@ -28,6 +29,17 @@ def combine_noisy(
     """Make a model from noisy summaries, and exact ones beside them."""
     pooled = pool(noisy, exact)
     regression = _regression(pooled, target, features, fit_intercept is not False)
+    try:
+        with one_thread_each(), np.errstate(divide="raise", over="raise", invalid="raise"):
+            return _combined(regression)
+    except (ArithmeticError, np.linalg.LinAlgError) as error:
+        # Anybody can write a valid file of numbers that no rows would give.
+        raise InputError(f"The numbers in the files give no regression ({error}): look at each file alone.") from error
+
+
+def _combined(regression: NoisyRegression) -> Fit:
+    """Return the fit, and what is known of it."""
+    pooled = regression.pooled
     fits = [
         fit_noisy_products(pooled.products, regression.lines, regression.target_line(name), pooled.deviation)
         for name in regression.targets

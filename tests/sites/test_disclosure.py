@@ -1,0 +1,147 @@
+"""What a file would show of single rows is refused when it is written, unless it is allowed by name."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import partsketch as ps
+from partsketch import InputError, PartsketchWarning
+from partsketch.cli import run
+from partsketch.cli.sketch import LEAST_LEVEL_ROWS as LEAST_OF_COMMAND
+from partsketch.sites.disclosure.concerns import CONCERNS, LEAST_LEVEL_ROWS
+
+
+def table(rows: int = 500) -> pa.Table:
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(rows, 2))
+    return pa.table({"a": x[:, 0], "b": x[:, 1], "y": x @ [1.0, 2.0] + draw.normal(size=rows)})
+
+
+def with_row(rows: pa.Table, **values: Any) -> pa.Table:
+    row = pa.table({name: [values.get(name, 0.0)] for name in rows.column_names}, schema=rows.schema)
+    return pa.concat_tables([rows.slice(0, 100), row, rows.slice(100)])
+
+
+def levelled(rows: int, rare: int, level: str) -> pa.Table:
+    """A text column of which one level is rare; 'a' is the reference level."""
+    other = "b" if level == "a" else "a"
+    return table(rows).append_column("g", pa.array([level] * rare + [other] * (rows - rare)))
+
+
+CASES: list[tuple[str, Any, dict[str, Any], str]] = [
+    ("few-rows", table(29), {"sketch_size": 8}, "29 rows and tells of 3 parameters"),
+    ("few-exact-rows", table(99), {"sketch": "triangular"}, "exact sums of products of 99 rows"),
+    ("large-sketch", table(40), {"sketch_size": 40}, "40 sketch rows and stands for 40 rows"),
+    ("rare-levels", levelled(500, 4, "b"), {"encode": True}, "column 'g=b', which 4 rows of 500 have"),
+    ("rare-levels", levelled(500, 4, "a"), {"encode": True}, "level 'a' of column 'g', which 4 rows of 500"),
+    ("rare-levels", levelled(500, 9, "b"), {"encode": True, "least_level_rows": 10}, "fewer than 10"),
+    ("leverage", with_row(table(), a=1e6), {"sketch": "triangular"}, "Row 100 alone makes 100%"),
+    ("leverage", with_row(table(), y=-60.0), {}, "Row 100 alone makes"),
+]
+
+
+@pytest.mark.parametrize(("name", "rows", "keywords", "message"), CASES)
+def test_each_concern_is_refused_and_can_be_allowed(
+    name: str, rows: Any, keywords: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        ps.sketch(rows, "y", random_state=1, allow=[], **keywords)
+    assert f"--allow {name}" in str(caught.value)
+    with pytest.warns(PartsketchWarning) if name == "large-sketch" else _nothing():
+        # Few rows, and rows of rare levels, have high leverages of their own.
+        allowed = ps.sketch(rows, "y", random_state=1, allow=[name, "leverage"], **keywords)
+        unchecked = ps.sketch(rows, "y", random_state=1, **keywords)
+    assert allowed == unchecked
+
+
+def _nothing() -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+@pytest.mark.parametrize("keywords", [{}, {"sketch": "triangular"}, {"private": True}, {"n_partitions": 3}])
+def test_what_shows_nobody_passes(keywords: dict[str, Any]) -> None:
+    ps.sketch(table(), "y", allow=(), **keywords)
+
+
+def test_levels_that_nobody_has_show_nobody() -> None:
+    ps.sketch(levelled(500, 200, "b"), "y", levels={"g": ["a", "b", "c"]}, allow=[])
+
+
+def test_the_leverage_is_that_of_the_rows() -> None:
+    """Against its definition, with columns far from zero and of other units; the file of each partition has its own."""
+    from partsketch.engines.local import LocalEngine
+    from partsketch.fitting.data_request import DataRequest
+    from partsketch.sites.options import SketchOptions
+    from partsketch.sites.sketch import sketch_source
+
+    rows = with_row(table(), a=8.0, b=-7.0)
+    moved = rows.set_column(0, "a", pa.array(1e6 + 1e-3 * rows["a"].to_numpy()))
+    values = np.column_stack([np.ones(501), *(rows[name].to_numpy() for name in ("a", "b", "y"))])
+    expected = np.einsum("ij,ji->i", values, np.linalg.solve(values.T @ values, values.T)).max()
+    for kind in ("triangular", "gaussian"):
+        options = SketchOptions(sketch=kind, seed=1, allow=tuple(CONCERNS))
+        made = sketch_source(DataRequest(moved, "y").open(None, True), options, LocalEngine(2))
+        assert made.leverages[0] == pytest.approx(expected, rel=1e-5)
+    options = SketchOptions(sketch="triangular", seed=1, n_partitions=2, allow=tuple(CONCERNS))
+    halves = sketch_source(DataRequest(rows, "y").open(None, True), options, LocalEngine(2)).leverages
+    first = values[:251]
+    expected = np.einsum("ij,ji->i", first, np.linalg.solve(first.T @ first, first.T)).max()
+    assert halves[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_what_can_be_read_once_is_said_not_to_be_checked() -> None:
+    reader = table().to_reader()
+    with pytest.warns(PartsketchWarning, match="were not looked for"):
+        ps.sketch(reader, "y", sketch="triangular", allow=[])
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [({"allow": ["all"]}, "allow has 'all'"), ({"least_level_rows": 0}, "least_level_rows is 0")],
+)
+def test_what_cannot_be_asked_is_refused(keywords: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ps.sketch(table(), "y", **keywords)
+
+
+def test_the_command_always_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert LEAST_OF_COMMAND == LEAST_LEVEL_ROWS
+    pq.write_table(with_row(table(), a=1e6), "rows.parquet")
+    command = ["sketch", "rows.parquet", "-t", "y", "--private", "--sketch-size", "20", "-o", "rows.psk"]
+    assert run(command) == 2
+    assert "Row 100 alone" in capsys.readouterr().err
+    assert not Path("rows.psk").exists()
+    assert run([*command, "--allow", "leverage"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.index("is not hidden at all") < printed.index("bits per entry")
+
+
+def test_the_divergence_is_that_of_the_two_laws() -> None:
+    """The integral that defines it, of one row of the sketch in the direction of the row that is removed."""
+    from scipy.integrate import quad
+    from scipy.stats import norm
+
+    for leverage, order in ((0.01, 2.0), (0.1, 2.0), (0.1, 8.0), (0.3, 1.5)):
+        without = math.sqrt(1 - leverage)
+
+        def ratio(x: float, order: float = order, without: float = without) -> float:
+            return math.exp(order * norm.logpdf(x) + (1 - order) * norm.logpdf(x, scale=without))
+
+        expected = 30 * math.log(quad(ratio, -60, 60, points=[0], limit=500)[0]) / (order - 1)
+        assert ps.theory.row_removal_divergence(leverage, 30, order) == pytest.approx(expected, rel=1e-6)
+    assert ps.theory.row_removal_divergence(0.5, 30, 2.0) == math.inf
+    assert ps.theory.row_removal_divergence(0.0, 30, 2.0) == 0
+    with pytest.raises(InputError, match="leverage"):
+        ps.theory.row_removal_divergence(1.5, 30)
