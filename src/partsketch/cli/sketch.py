@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "sketch",
-    epilog="Example: partsketch sketch trips.parquet --target fare --site north --seed 1 --output north.psk",
+    epilog="Example: partsketch sketch trips.parquet --target fare --private --site north --output north.psk",
 )
 @data_options("Target column; may also be chosen by combine.")
 @click.option(

@@ -12,6 +12,7 @@ from partsketch.fitting.options import FitOptions
 from partsketch.model.model import Model
 from partsketch.sources import open_source
 from partsketch.sources.base import Source
+from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.files.paths import are_paths, entries_of
 from partsketch.sources.files.readable import open_readable
@@ -23,6 +24,10 @@ class _HasIntercept(Protocol):
     @property
     def fit_intercept(self) -> bool: ...
 
+
+#: What to do about a level that sites did not agree on, or that was not there when rows were sketched.
+_AGREED = "correct it, or add it to the levels that all sites agree on (--levels) and sketch again"
+SUMMARISED = "correct it, or sketch or summarise all rows again with levels that have it"
 
 Options = TypeVar("Options", bound=_HasIntercept)
 
@@ -75,7 +80,7 @@ class DataRequest:
         formula = self.formula
         if formula is not None and self.features is not None:
             raise InputError("Give features or a formula, not both: the formula names its features.")
-        return open_source(
+        source = open_source(
             self.data,
             target=None if formula else self.target,
             features=self.features,
@@ -89,6 +94,8 @@ class DataRequest:
             formula=formula,
             levels=self.levels if formula else None,
         )
+        known = _AGREED if self.levels is not None else SUMMARISED if self.encoding is not None else None
+        return replace(source, remedy=known) if known and isinstance(source, ColumnSource) else source
 
     def open_for(self, options: FitOptions, engine: Engine | None = None) -> Source:
         """Open the data for a fit. When partitions are files and may be left out, those that cannot be opened are."""

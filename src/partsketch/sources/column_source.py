@@ -15,6 +15,7 @@ from partsketch.sources.base import Capabilities, Codes, FilePart, FloatArray, I
 from partsketch.sources.blocks import ColumnBlock, Indicators
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.faults import (
+    FIT_AGAIN,
     Fault,
     Missing,
     complete_rows,
@@ -39,6 +40,8 @@ class ColumnSource(Capabilities):
     ----------
     unreadable
         Files that were asked for and are not among the rows, because they could not be opened.
+    remedy
+        What to do about levels that the encoding does not know.
     """
 
     rows: Rows
@@ -48,6 +51,7 @@ class ColumnSource(Capabilities):
     missing: Missing
     leaves_finiteness: bool = False
     unreadable: tuple[PartitionLeftOut, ...] = ()
+    remedy: str = FIT_AGAIN
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
@@ -167,6 +171,7 @@ class _Assembler:
 
     def __init__(self, source: ColumnSource) -> None:
         self.missing = source.missing
+        self.remedy = source.remedy
         self.partition = source.partition
         self.selection = source.selection
         self.names = source.selection.used
@@ -206,7 +211,7 @@ class _Assembler:
             labels=labels,
             dropped=dropped,
         )
-        kept = complete_rows(raw, faults, self.missing)
+        kept = complete_rows(raw, faults, self.missing, self.remedy)
         if kept is None:
             return block
         positions = np.flatnonzero(kept)

@@ -17,6 +17,9 @@ from partsketch.sources.storage import RawBlock
 
 Missing = Literal["error", "drop"]
 
+#: What to do about a level that a model does not know.
+FIT_AGAIN = "correct it or fit the model again"
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -32,12 +35,15 @@ class Fault:
         Whether the fault is a missing value, which may be dropped; every other fault is an error.
     excused
         Whether it does not matter in rows that are dropped for a missing value.
+    is_level
+        Whether it is an unknown level: what to do about it depends on what the rows are for, and follows the sentence.
     """
 
     where: BoolArray
     sentence: Callable[[str, int], str]
     is_missing: bool = False
     excused: bool = False
+    is_level: bool = False
 
 
 def missing_fault(name: str, where: BoolArray) -> Fault:
@@ -83,18 +89,17 @@ def level_fault(name: str, unknown: BoolArray, texts: Sequence[str]) -> Fault:
 
     def sentence(place: str, row: int) -> str:
         level = texts[int(np.count_nonzero(unknown[:row]))]
-        return (
-            f"Column '{name}' has the level '{level}' in {place}, which the encoding does not know: "
-            "correct it or fit the model again."
-        )
+        return f"Column '{name}' has the level '{level}' in {place}, which the encoding does not know: "
 
-    return Fault(unknown, sentence, excused=True)
+    return Fault(unknown, sentence, excused=True, is_level=True)
 
 
-def complete_rows(raw: RawBlock, faults: Sequence[Fault], missing: Missing) -> NDArray[np.bool_] | None:
+def complete_rows(
+    raw: RawBlock, faults: Sequence[Fault], missing: Missing, remedy: str = FIT_AGAIN
+) -> NDArray[np.bool_] | None:
     """Return which rows to keep (None: all), or raise for the first row that may not be left out.
 
-    Among faults of the same row, the first one listed is reported.
+    Among faults of the same row, the first one listed is reported. `remedy` says what to do about unknown levels.
     """
     if not faults:
         return None
@@ -108,5 +113,6 @@ def complete_rows(raw: RawBlock, faults: Sequence[Fault], missing: Missing) -> N
     fatal = [(int(rows[0]), fault) for rows, fault in found if rows.size]
     if fatal:
         row, fault = min(fatal, key=lambda pair: pair[0])
-        raise InputError(fault.sentence(raw.place(row), row))
+        sentence = fault.sentence(raw.place(row), row)
+        raise InputError(f"{sentence}{remedy}." if fault.is_level else sentence)
     return kept

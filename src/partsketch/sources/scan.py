@@ -48,7 +48,7 @@ def scan(
     if not rows.replayable:
         purpose = "Encoding text" if encoded and not encoding_is_given else "A partition column"
         raise InputError(
-            f"{purpose} needs a pass over the data before the fit, and this stream can be read only once: "
+            f"{purpose} needs a pass over the data first, and this stream can be read only once: "
             "pass a table (reader.read_all()) or a file."
         )
     to_find = () if encoding_is_given else encoded

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.engines.base import Engine
+from partsketch.fitting.data_request import SUMMARISED
 from partsketch.fitting.refinement.passes import RowPasses
 from partsketch.sites.rounds import round_file
 from partsketch.sites.rounds.question import Question, SiteName
 from partsketch.sites.rounds.round_file import is_count, is_digest, is_gradient, is_name, is_number, is_numbers
 from partsketch.sources import open_source
 from partsketch.sources.base import Source
+from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.standardised import StandardisedSource
 from partsketch.summaries.partitions import single_partition
 
@@ -135,6 +137,8 @@ def answer_data(
         encoding=encoding if encoding.levels else None,
         engine=engine,
     )
+    if isinstance(source, ColumnSource):
+        source = replace(source, remedy=SUMMARISED)
     return answer_from(question, source, engine, site, label, private, round_rows)
 
 

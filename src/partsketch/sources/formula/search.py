@@ -180,7 +180,7 @@ def find_state(
     if not rows.replayable:
         raise InputError(
             f"The formula needs a pass over the data for {factors[wanted[0]].expression if wanted else 'partitions'} "
-            "before the fit, and this stream can be read only once: pass a table (reader.read_all()) or a file."
+            "first, and this stream can be read only once: pass a table (reader.read_all()) or a file."
         )
     names = selection.used
     if missing == "error":
