@@ -15,6 +15,7 @@ from .planner.plan import Plan
 from .questions.summaries import Summaries
 from .questions.table import table
 from .report.page import write_report
+from .sites.apply import apply_sketch
 from .sites.rounds.answer import Answer
 from .sites.rounds.api import answer, refine
 from .sites.rounds.question import Question
@@ -44,6 +45,7 @@ __all__ = [
     "Summary",
     "__version__",
     "answer",
+    "apply_sketch",
     "combine",
     "diagnose",
     "fit",

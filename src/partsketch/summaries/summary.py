@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.files import write_atomically
@@ -47,6 +47,14 @@ class Summary:
     centre
         A value in the middle of each column that lies far from zero; zero for the others. Around it the matrix and
         `low` have all digits that are known.
+
+    Examples
+    --------
+    >>> import numpy as np, partsketch as ps
+    >>> rows = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> summary = ps.sketch(rows, sketch_size=40, random_state=1)
+    >>> np.asarray(summary).shape, summary.columns
+    ((40, 4), ('(intercept)', 'x0', 'x1', 'x2'))
     """
 
     matrix: FloatArray
@@ -79,6 +87,9 @@ class Summary:
         return mine == theirs and all(
             np.array_equal(_or_nothing(getattr(self, name)), _or_nothing(getattr(other, name))) for name in arrays
         )
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.matrix, dtype=dtype, copy=copy)
 
     def __hash__(self) -> int:
         return hash((self.columns, self.kind, self.parts, self.matrix.tobytes()))

@@ -4,6 +4,21 @@ Two facts make a draw cheap and exact in law. A Gaussian sketch `S [X y]` is dis
 factor of `[X y]` and N an m × (d+1) Gaussian matrix, and only the triangular factor of N matters: independent chi
 variates on its diagonal, normals above it (Bartlett). And for a single sketched fit even that is too much: with r the
 rank, `θ − a = √ℓ · H g/√χ²_{m−r+1}` in law, g a standard normal vector and `H Hᵀ = G⁺`: a multivariate t variate.
+
+Examples
+--------
+The mean of draws is what the formula says, within the error of 10,000 draws:
+
+>>> import numpy as np, partsketch as ps
+>>> from partsketch import simulate
+>>> rng = np.random.default_rng(0)
+>>> X = rng.standard_normal((4000, 5))
+>>> y = X.sum(axis=1) + rng.standard_normal(4000)
+>>> partitions = simulate.partition_factors(X, y, [4])[4]
+>>> losses = simulate.draw_excess_losses("partition", partitions, 60, 10_000, rng)
+>>> expected = ps.theory.partition_excess_loss(partitions, sketch_size=60)
+>>> bool(abs(losses.mean() / expected - 1) < 0.03)
+True
 """
 
 from __future__ import annotations
