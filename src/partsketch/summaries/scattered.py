@@ -10,23 +10,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 
 from partsketch.common.linalg.blas import padded_width, tile_rows_for
 from partsketch.sources.base import Block, IntArray, Source
 from partsketch.summaries.tasks import Feeder, PassRequest, Piece
-
-
-class _Segment(Protocol):
-    """Takes the rows of one segment after another."""
-
-    def feed(self, rows: Block, partitions: IntArray, number: int) -> None:
-        """Take rows of this segment, each with its partition."""
-
-    def finish(self) -> Iterator[Piece]:
-        """Yield the pieces of the segment, by partition, and be ready for the next one."""
 
 
 def scattered_pieces(source: Source, request: PassRequest, blocks: Iterator[Block]) -> Iterator[Piece]:

@@ -257,11 +257,6 @@ def _expand_path(filesystem: Any, path: str, entry: str, tolerant: bool) -> list
     return sorted(found.path for found in inside)
 
 
-def _is_hidden(part: str) -> bool:
-    """Tell whether nobody looks for rows there; Spark calls folders of columns so if these are."""
-    return part.startswith(".") or (part.startswith("_") and "=" not in part)
-
-
 def _extension(path: str) -> str:
     stem, extension = posixpath.splitext(posixpath.basename(path).lower())
     return posixpath.splitext(stem)[1] + extension if extension in COMPRESSED else extension

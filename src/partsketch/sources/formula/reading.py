@@ -36,11 +36,6 @@ class ParsedFormula:
     targets: tuple[int, ...]
 
 
-def is_formula(target: Any) -> bool:
-    """Tell whether what was given for the target is a formula; a column may be called like one."""
-    return isinstance(target, str) and "~" in target
-
-
 def parse_formula(text: str, columns: Sequence[Column], used: Sequence[str | None] = ()) -> ParsedFormula:
     """Read a formula for data with these columns; `used` are columns that "." does not stand for."""
     left, right = _sides(text, columns, used)
