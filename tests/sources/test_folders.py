@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,18 @@ def test_every_front_takes_them(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.standard_errors, wanted.standard_errors)
     robust, judged = (ps.fit(data, "y", ["x", "year"], vcov={"CRV1": "zone"}) for data in (path, table))
     np.testing.assert_array_equal(robust.standard_errors, judged.standard_errors)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_they_travel_to_other_processes(ending: str, tmp_path: Path) -> None:
+    path, _ = make(tmp_path, ending)
+    formula = "y ~ x + zone + C(month)"
+    source = open_source(path, formula=formula, partition_column="year")
+    sent = pickle.loads(pickle.dumps(source))
+    assert sent.partition_values == ("2023", "2024")
+    for found, expected in zip(sent.read(block_rows=33), source.read(block_rows=33), strict=True):
+        np.testing.assert_array_equal(found.labels, expected.labels)
+        np.testing.assert_array_equal(found.row_numbers, expected.row_numbers)
 
 
 def test_a_folder_given_by_name_is_a_column_but_no_feature_unless_named(tmp_path: Path) -> None:
