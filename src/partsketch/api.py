@@ -64,7 +64,7 @@ def fit(
         as year=2024 are columns; `CsvFiles` says how CSV is written; "-" is the standard input), a data frame or
         anything with the Arrow C stream interface, a function that gives a new Arrow stream at every call, a dict of
         arrays, a pyarrow Dataset, a polars LazyFrame, a NumPy array, or a SciPy sparse matrix; or a collection of a
-        cluster (a Dask array or data frame, a Ray dataset, a Spark data frame), which stays there and brings its engine.
+        cluster (a Dask array or data frame, a Ray dataset, a Spark data frame), which stays and brings its engine.
     target
         Name of the target column, or several; or a formula such as "fare ~ log(distance) + C(zone) * night", which
         names its features too.
