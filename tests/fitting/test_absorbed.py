@@ -151,7 +151,7 @@ def test_too_many_levels_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"vcov": {"CRV1": "v"}}, "goes with vcov 'iid'"),
         ({"checkpoint": "folder"}, "keeps nothing in a checkpoint"),
         ({"partition_by": "shuffle"}, "without partitions"),
-        ({"absorb": "nowhere"}, "no partition column 'nowhere'"),
+        ({"absorb": "nowhere"}, "no column 'nowhere'"),
     ],
 )
 def test_refusals(asked: dict[str, Any], sentence: str) -> None:

@@ -155,7 +155,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"vcov": "HC1", "limits": {"max_excess": "1%"}}, "'auto' without limits"),
     ({"vcov": "HC1", "method": "exact", "route": "iterate"}, "needs the factor of all rows"),
     ({"vcov": "CRV1:city", "partition_by": "number"}, "leave partition_by out"),
-    ({"vcov": "CRV1:town"}, "There is no partition column 'town'"),
+    ({"vcov": "CRV1:town"}, "There is no column 'town'"),
 ]
 
 

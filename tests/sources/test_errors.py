@@ -39,7 +39,7 @@ def refused(message: str, data: Any, **options: Any) -> None:
         ("no target column 'zzz' in the data: the columns are 'age', 'fare' and 'when'.", {"target": "zzz"}),
         ("There is no feature column 'agee'", {"features": ["agee"]}),
         ("There is no weights column 'w'", {"weights": "w"}),
-        ("There is no partition column 'w'", {"partition_column": "w"}),
+        ("There is no column 'w'", {"partition_column": "w"}),
         ("'fare' is listed more than once as target", {"target": ["fare", "fare"]}),
         ("'age' is listed more than once as feature", {"features": ["age", "age"]}),
         ("'fare' is both the target and a feature", {"target": "fare", "features": ["fare", "age"]}),
@@ -267,3 +267,23 @@ def write(table: Any, path: Path) -> None:
         pyarrow.feather.write_feather(table, str(path))
     else:
         pq.write_table(table, path)
+
+
+STRANGE = {
+    "bytes": pa.array([b"\xff"] * 4),
+    "lists": pa.array([[1.0]] * 4),
+    "fixed lists": pa.array([[1.0, 2.0]] * 4, pa.list_(pa.float64(), 2)),
+    "structures": pa.array([{"x": 1}] * 4),
+    "maps": pa.array([[("k", 1)]] * 4, pa.map_(pa.string(), pa.int8())),
+    "intervals": pa.array([pa.MonthDayNano([1, 2, 3])] * 4),
+    "unions": pa.UnionArray.from_sparse(pa.array([0] * 4, pa.int8()), [pa.array([1, 2, 3, 4]), pa.array(["a"] * 4)]),
+    "runs": pa.RunEndEncodedArray.from_arrays(pa.array([2, 4], pa.int32()), pa.array([1.5, 2.5])),
+    "lists behind codes": pa.DictionaryArray.from_arrays(pa.array([0] * 4, pa.int8()), pa.array([[1]])),
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_a_partition_column_of_neither_numbers_nor_text(kind: str) -> None:
+    table = pa.table({"x": [1.0, 2, 3, 5], "y": [1.0, 2, 2, 1], "g": STRANGE[kind]})
+    with pytest.raises(InputError, match=r"Column 'g' has values of type .* neither numbers nor text: name another"):
+        open_source(table, target="y", features=["x"], partition_column="g")

@@ -142,7 +142,8 @@ class FitSummary:
                 head.add_row(f"{left[0]}:" if left[0] else "", left[1], f"{right[0]}:" if right[0] else "", right[1])
             yield f"Least squares: {plain(target)}"
             yield head
-            yield f"Standard errors, tests and {100 * self.level:.4g}% intervals are for {SUBJECTS[self.of]}."
+            if self._has_errors():
+                yield self._subject()
             yield self._coefficients(target)
         for note in self._remarks():
             yield f"· {plain(note)}"
@@ -176,6 +177,13 @@ class FitSummary:
         left_out = len(lines) - _MOST_LINES
         return "\n".join([*lines[: -20 - left_out], f"  … {left_out} lines more: print(model.summary())", *lines[-20:]])
 
+    def _has_errors(self) -> bool:
+        """Whether anything is known of the error of a coefficient."""
+        return any(row.standard_error is not None for row in self.rows)
+
+    def _subject(self) -> str:
+        return f"Standard errors, tests and {100 * self.level:.4g}% intervals are for {SUBJECTS[self.of]}."
+
     def _repr_html_(self) -> str:
         parts = []
         for target, facts in self.facts.items():
@@ -185,8 +193,8 @@ class FitSummary:
                 lines[_MOST_LINES - 1 :] = [(f"… {len(lines) - _MOST_LINES + 1} more: print(model.summary())",)]
             table = html_table(self._heads(), lines)
             parts.append(f"<p><b>Least squares: {html_text(target)}</b><br>{html_text(told)}</p>{table}")
-        subject = f"Standard errors, tests and {100 * self.level:.4g}% intervals are for {SUBJECTS[self.of]}."
-        parts.append("<ul>" + "".join(f"<li>{html_text(note)}</li>" for note in (subject, *self._remarks())) + "</ul>")
+        notes = [*([self._subject()] if self._has_errors() else []), *self._remarks()]
+        parts.append("<ul>" + "".join(f"<li>{html_text(note)}</li>" for note in notes) + "</ul>")
         return "\n".join(parts)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.errors import InputError
 from partsketch.sources.base import IntArray
 
 BoolArray = NDArray[np.bool_]
@@ -51,8 +52,22 @@ def _viewed_types() -> dict[int, np.dtype[Any]]:
     return {getattr(pa, name)().id: np.dtype(name) for name in (*integers, "float16", "float32", "float64")}
 
 
+class NoTextError(InputError):
+    """Values of a column cannot be told apart by their text."""
+
+    def __init__(self, kind: str, name: str = "") -> None:
+        what = f"Column '{name}'" if name else "A column that tells rows apart"
+        super().__init__(f"{what} has values of type {kind}, which are neither numbers nor text: name another column.")
+        self.kind = kind
+        self._told = (kind, name)
+
+    def __reduce__(self) -> tuple[type[NoTextError], tuple[str, str]]:
+        # Errors travel from worker processes, and are made again from what their constructor was told.
+        return type(self), self._told
+
+
 def as_texts(column: Any) -> tuple[IntArray, list[str]]:
-    """Return, for any column, the index of each row's text in a list of texts; -1 where it is missing."""
+    """Return, for a column whose values have texts, the index of each row's text in a list; -1 where it is missing."""
     if isinstance(column, np.ndarray):
         import pyarrow as pa
 
@@ -61,10 +76,13 @@ def as_texts(column: Any) -> tuple[IntArray, list[str]]:
     import pyarrow as pa
     from pyarrow import types
 
-    if not types.is_dictionary(column.type):
-        text = column if types.is_string(column.type) else column.cast(pa.large_string())
-        column = text.dictionary_encode()
-    texts = column.dictionary.cast(pa.large_string()).to_pylist()
+    try:
+        if not types.is_dictionary(column.type):
+            text = column if types.is_string(column.type) else column.cast(pa.large_string())
+            column = text.dictionary_encode()
+        texts = column.dictionary.cast(pa.large_string()).to_pylist()
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        raise NoTextError(str(column.type)) from error
     codes = column.indices.cast(pa.int64()).fill_null(-1).to_numpy()
     if None in texts:
         missing = np.array([text is None for text in texts])

@@ -6,17 +6,18 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.sources.arrow_values import BoolArray, as_numbers, coded, distinct_texts
+from partsketch.sources.arrow_values import BoolArray, NoTextError, as_numbers, coded, distinct_texts
 from partsketch.sources.base import IntArray
 from partsketch.sources.storage import RawBlock
 
 Key = int | float | str
+T = TypeVar("T")
 
 # Beyond these numbers a column is an identifier, not a category, and would exhaust memory.
 MOST_LEVELS = 10_000
@@ -175,10 +176,18 @@ def find_values(
     found = Found({name: set() for name in encoded}, set())
     for raw in blocks:
         kept = keep(raw)
-        levels = {name: distinct_texts(raw.columns[position[name]], kept) for name in encoded}
-        keys = set() if partition is None else distinct_keys(raw.columns[position[partition]], kept)
+        levels = {name: named(distinct_texts, name, raw.columns[position[name]], kept) for name in encoded}
+        keys = set() if partition is None else named(distinct_keys, partition, raw.columns[position[partition]], kept)
         found.add(Found(levels, keys), partition)
     return found
+
+
+def named(look: Callable[..., set[T]], name: str, *given: Any) -> set[T]:
+    """Return what is found of a column; an error that it is of no such type names it."""
+    try:
+        return look(*given)
+    except NoTextError as error:
+        raise NoTextError(error.kind, name) from error
 
 
 def check_number(name: str, number: int, most: int, purpose: str) -> None:

@@ -52,7 +52,8 @@ def select(
     if isinstance(features, str):
         features = (features,)
     check_names(names, targets, "target")
-    for role, name in (("weights", weights), ("partition", partition_column)):
+    # That of the partitions may be asked for as one of clusters, or of intercepts: it is called by its name alone.
+    for role, name in (("weights", weights), ("", partition_column)):
         if name is not None:
             check_names(names, (name,), role)
     if weights in targets:

@@ -20,7 +20,7 @@ from partsketch.sources.formula.design import CATEGORY, NUMBER, Factor
 from partsketch.sources.formula.evaluation import Evaluator
 from partsketch.sources.formula.expressions import Expression, constants, stateful_calls
 from partsketch.sources.formula.values import ExactSums, ValueTable
-from partsketch.sources.levels import MOST_LEVELS, MOST_PARTITIONS, Key, check_number, distinct_keys
+from partsketch.sources.levels import MOST_LEVELS, MOST_PARTITIONS, Key, check_number, distinct_keys, named
 from partsketch.sources.roles import Selection
 from partsketch.sources.storage import RawBlock, Rows
 
@@ -117,7 +117,7 @@ class StateSearch:
         for where, text, column in seen:
             _see(where, text, column, kept)
         if self.selection.partition is not None:
-            found.keys = distinct_keys(values[self.selection.partition], kept)
+            found.keys = named(distinct_keys, self.selection.partition, values[self.selection.partition], kept)
         return found
 
     def _note_missing(self, name: str, values: Mapping[str, Any], faults: list[Fault]) -> None:
