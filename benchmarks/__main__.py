@@ -8,11 +8,11 @@ import shlex
 import sys
 
 from benchmarks.runner import RESULTS, environment, results_folder, run, save
-from benchmarks.tables import ACCURACY, ESTIMATORS, QUESTIONS, generated_parts, write_pages
+from benchmarks.tables import ACCURACY, DRIVER, ESTIMATORS, QUESTIONS, generated_parts, write_pages
 from benchmarks.workloads import WORKLOADS
 
 #: What is measured in digits and squares, not in seconds, or has rivals of another kind.
-UNTIMED = (ACCURACY, ESTIMATORS, QUESTIONS)
+UNTIMED = (ACCURACY, ESTIMATORS, QUESTIONS, DRIVER)
 
 
 def main() -> None:
@@ -45,6 +45,8 @@ def main() -> None:
         measure_estimators(arguments.quick, command)
     if not names or QUESTIONS in names:
         measure_questions(arguments.quick, command)
+    if not names or DRIVER in names:
+        measure_driver(arguments.quick, command)
     if timed := [name for name in names if name not in UNTIMED] or ([] if names else list(WORKLOADS)):
         run(timed, repeats, arguments.quick, command)
     if arguments.step is None:
@@ -81,6 +83,13 @@ def measure_questions(quick: bool, command: str) -> None:
     from benchmarks.questions import running
 
     save({**environment(), "command": command, **running.run(quick)}, results_folder(quick) / f"{QUESTIONS}.json")
+
+
+def measure_driver(quick: bool, command: str) -> None:
+    """Measure what the driver of a fit bears, and save it."""
+    from benchmarks.driver import running
+
+    save({**environment(), "command": command, **running.run(quick)}, results_folder(quick) / f"{DRIVER}.json")
 
 
 def check_plans(quick: bool) -> None:

@@ -138,6 +138,23 @@ class Problem:
         unfinished.rename(path)
         return path
 
+    def csv(self) -> Path:
+        """Return the CSV file, made on first use with all digits."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        path = DATA / f"{self.name}.csv"
+        if path.exists():
+            return path
+        DATA.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".unfinished")
+        with unfinished.open("wb") as file:
+            for number, (X, y) in enumerate(self.chunks()):
+                columns = {f"x{index}": np.ascontiguousarray(X[:, index]) for index in range(self.width)}
+                csv.write_csv(pa.table({**columns, TARGET: y}), file, csv.WriteOptions(include_header=number == 0))
+        unfinished.rename(path)
+        return path
+
     def small(self) -> Problem:
         """Return the same kind of problem with few rows, for warming up."""
         return Problem(20_000, self.width, self.condition)

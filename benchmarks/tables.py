@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks import front_page
 from benchmarks.accuracy import results as accuracy
+from benchmarks.driver import results as driver
 from benchmarks.estimators import results as estimators
 from benchmarks.questions import results as questions
 from benchmarks.questions.headline import NAME as HEADLINE
@@ -25,6 +26,7 @@ PAGES = (
     _DOCS / "benchmarks.md",
     _DOCS / "accuracy.md",
     _DOCS / "estimators.md",
+    _DOCS / "scale.md",
 )
 
 #: Name of what is counted in digits instead of seconds.
@@ -35,6 +37,13 @@ ESTIMATORS = "estimators"
 
 #: Name of summaries and what is asked of them.
 QUESTIONS = "questions"
+
+#: Name of what the driver bears, and what follows from it.
+DRIVER = "driver"
+
+#: Differences that mean nothing: of times, as a share, and of memory.
+_SAME_TIME = 1.05
+_SAME_BYTES = 64e6
 
 #: Errors below this are the rounding of the last few of sixteen digits; a difference there means nothing.
 _ROUNDING = 1e-12
@@ -73,6 +82,9 @@ def generated_parts(folder: Path) -> dict[str, str]:
         parts |= accuracy.parts(json.loads((folder / f"{ACCURACY}.json").read_text()))
     if (folder / f"{ESTIMATORS}.json").exists():
         parts |= estimators.parts(json.loads((folder / f"{ESTIMATORS}.json").read_text()))
+    path = folder / f"{DRIVER}.json"
+    not_run = dict.fromkeys((DRIVER, "scale"), "\nNot run yet.\n\n")
+    parts |= driver.parts(json.loads(path.read_text())) if path.exists() else not_run
     for name, made in ((QUESTIONS, questions.parts), (HEADLINE, questions.headline)):
         path = folder / f"{name}.json"
         parts |= made(json.loads(path.read_text())) if path.exists() else {name: "\nNot run yet.\n\n"}
@@ -150,14 +162,20 @@ def _number(column: str, value: float | None) -> str:
 
 
 def _targets(results: Mapping[str, Any]) -> str:
-    lines = ["", "| target | measured | |", "|---|---:|---|"]
-    for name, result in results.items():
-        for target in WORKLOADS[name].targets:
-            if target.case not in result["cases"]:
-                # A quick run, or one that was broken off.
-                lines.append(_row([target.sentence, "", "not measured"]))
+    lines = [
+        "",
+        "Noise is how much longer the median of the runs of a contestant took than the best, the largest of its case.",
+        "",
+        "| target | measured | noise | |",
+        "|---|---:|---:|---|",
+    ]
+    for name, workload in WORKLOADS.items():
+        for target in workload.targets:
+            if name not in results or target.case not in results[name]["cases"]:
+                # Not run yet, a quick run, or one that was broken off.
+                lines.append(_row([target.sentence, "", "", "not measured"]))
                 continue
-            figures = result["cases"][target.case]["contestants"]
+            figures = results[name]["cases"][target.case]["contestants"]
             try:
                 measured = target.form.format(target.measured(figures))
                 verdict = "reached" if target.reached(figures) else "**not reached**"
@@ -165,8 +183,15 @@ def _targets(results: Mapping[str, Any]) -> str:
                     verdict += ", but others were using the machine"
             except (KeyError, ValueError):
                 measured, verdict = "", "not measured: a contestant failed"
-            lines.append(_row([target.sentence, measured, verdict]))
+            lines.append(_row([target.sentence, measured, _noise(figures) if target.timed else "", verdict]))
     return "\n".join([*lines, "", ""])
+
+
+def _noise(figures: Mapping[str, Any]) -> str:
+    """Return how far the median of the times of a contestant lies above the best, of the noisiest."""
+    measured = [entry for entry in figures.values() if "best_seconds" in entry]
+    found = [entry["median_seconds"] / entry["best_seconds"] - 1 for entry in measured]
+    return f"{max(found):.0%}" if found else ""
 
 
 def _busy(figures: Mapping[str, Any]) -> bool:
@@ -181,7 +206,11 @@ def _others_win(results: Mapping[str, Any]) -> str:
         for case in result["cases"].values()
         for sentence in _wins(WORKLOADS[result["workload"]].title, case)
     ]
-    return "\n".join(["", *(lines or ["In no case."]), "", ""])
+    left_out = (
+        f"Left out: differences below {_SAME_TIME - 1:.0%} of time, below {_SAME_BYTES / 1e6:.0f} MB of memory, and "
+        f"errors of our own below {_ROUNDING:g}, which are rounding."
+    )
+    return "\n".join(["", left_out, "", *(lines or ["In no case."]), "", ""])
 
 
 def _wins(title: str, case: Mapping[str, Any]) -> Iterator[str]:
@@ -195,16 +224,15 @@ def _wins(title: str, case: Mapping[str, Any]) -> Iterator[str]:
         if entry["role"] != "rival" or "best_seconds" not in entry:
             continue
         found = []
-        if entry["best_seconds"] < ours["best_seconds"]:
+        if _SAME_TIME * entry["best_seconds"] < ours["best_seconds"]:
             times = ours["best_seconds"] / entry["best_seconds"]
             found.append(
                 f"{times:.2f} times faster ({entry['best_seconds']:.3f} s against {ours['best_seconds']:.3f} s)"
             )
-        if entry.get("forward_error", float("inf")) < ours.get("forward_error", 0.0):
-            pair = f"{entry['forward_error']:.1e} against {ours['forward_error']:.1e}"
-            remark = ", both within rounding" if ours["forward_error"] < _ROUNDING else ""
-            found.append(f"more accurate ({pair}{remark})")
-        if entry[size] < ours[size]:
+        error = ours.get("forward_error", 0.0)
+        if error > _ROUNDING and _SAME_TIME * entry.get("forward_error", float("inf")) < error:
+            found.append(f"more accurate ({entry['forward_error']:.1e} against {error:.1e})")
+        if entry[size] + _SAME_BYTES < ours[size]:
             found.append(f"less memory ({entry[size] / 1e6:.0f} MB against {ours[size] / 1e6:.0f} MB)")
         if found:
             error = entry.get("forward_error", 0.0)

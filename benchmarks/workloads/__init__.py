@@ -2,6 +2,7 @@
 
 from benchmarks.workloads import (
     clusters,
+    csv_large,
     exact_in_memory,
     exact_wide,
     fast_sketches,
@@ -9,6 +10,7 @@ from benchmarks.workloads import (
     growth,
     parquet_ill_conditioned,
     parquet_large,
+    partitions,
     simulation,
     sparse,
     start_up,
@@ -27,6 +29,8 @@ WORKLOADS: dict[str, Workload] = {
         growth,
         parquet_large,
         parquet_ill_conditioned,
+        csv_large,
+        partitions,
         clusters,
         start_up,
     )

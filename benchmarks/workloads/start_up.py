@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.problem import FloatArray
+from benchmarks.problem import TARGET, FloatArray, Problem
 from benchmarks.workloads.base import Case, Contestant, Target, Workload
 
 _COMMAND = str(Path(sys.executable).parent / "partsketch")
@@ -18,6 +20,32 @@ _COMMAND = str(Path(sys.executable).parent / "partsketch")
 def _started(command: tuple[str, ...], _: None) -> FloatArray:
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
     return np.zeros(0)
+
+
+def _fitted(first: bool, path: Path) -> FloatArray:
+    with tempfile.TemporaryDirectory() as empty:
+        surroundings = {**os.environ, **({"NUMBA_CACHE_DIR": empty} if first else {})}
+        command = (_COMMAND, "fit", str(path), "--target", TARGET)
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=surroundings)
+    return np.zeros(0)
+
+
+def _fit_case() -> Case:
+    problem = Problem(50_000, 10)
+    return Case(
+        name="fit",
+        title=f"`partsketch fit` of {problem.rows:,} × {problem.width + 1} in a Parquet file, the whole process",
+        contestants=(
+            Contestant("ours", "compiled code on disk", partial(_fitted, False), "ours"),
+            Contestant("first", "nothing compiled yet", partial(_fitted, True), "ours"),
+        ),
+        make=problem.parquet,
+        load=problem.parquet,
+        load_small=problem.parquet,
+        judge=lambda answer: {},
+        main="ours",
+        in_memory=True,
+    )
 
 
 def _cases(quick: bool) -> tuple[Case, ...]:
@@ -40,6 +68,7 @@ def _cases(quick: bool) -> tuple[Case, ...]:
             main="ours",
             in_memory=True,
         ),
+        _fit_case(),
     )
 
 
@@ -49,6 +78,20 @@ _TARGETS = (
         "`partsketch --help` in at most 0.4 of the time of importing scikit-learn's linear models",
         lambda figures: float(figures["ours"]["best_seconds"] / figures["sklearn"]["best_seconds"]),
         0.4,
+        at_least=False,
+    ),
+    Target(
+        "fit",
+        "`partsketch fit` of 50,000 rows in at most 0.7 s, the whole process",
+        lambda figures: float(figures["ours"]["best_seconds"]),
+        0.7,
+        at_least=False,
+    ),
+    Target(
+        "fit",
+        "The first fit after an installation takes at most 1 s more than a later one",
+        lambda figures: float(figures["first"]["best_seconds"] - figures["ours"]["best_seconds"]),
+        1.0,
         at_least=False,
     ),
 )

@@ -20,6 +20,9 @@ T = TypeVar("T")
 #: Most tasks that one worker takes at once: so much is done again when a worker dies.
 MOST_TASKS = 16
 
+#: Rounds of bundles from which on all are as large as they may be.
+_MANY_ROUNDS = 32
+
 _LAST_LINE = re.compile(r"^[\w.]+(?:Error|Exception)\b.*", re.MULTILINE)
 _FIRST_LINE = re.compile(r"\S.*")
 
@@ -126,6 +129,9 @@ def bundle_tasks(count: int, workers: int, most: int = MOST_TASKS, fewest_rounds
     [range(0, 2), range(2, 4), range(4, 6), range(6, 9)]
     """
     rounds = max(fewest_rounds, -(-count // (most * workers)))
+    if rounds >= _MANY_ROUNDS:
+        # That the last of many rounds is not full costs little; whole bundles are nodes of the tree: one piece each.
+        return [range(begin, min(begin + most, count)) for begin in range(0, count, most)]
     groups = min(count, rounds * workers)
     return [range(count * i // groups, count * (i + 1) // groups) for i in range(groups)]
 

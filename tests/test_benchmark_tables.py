@@ -1,0 +1,43 @@
+"""Tables of benchmarks: what is too small to matter is left out, what was not measured is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from benchmarks.tables import _targets, _wins
+from benchmarks.workloads import WORKLOADS
+
+OURS = {"role": "ours", "label": "ours", "best_seconds": 1.0, "peak_bytes": 300e6, "forward_error": 1e-9}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"best_seconds": 0.96}, ""),
+        ({"best_seconds": 0.94}, "times faster"),
+        ({"peak_bytes": 240e6}, ""),
+        ({"peak_bytes": 230e6}, "less memory"),
+        ({"forward_error": 1e-9}, ""),
+        ({"forward_error": 1e-10}, "more accurate"),
+    ],
+)
+def test_only_what_matters_is_a_win_of_others(changed: dict[str, float], words: str) -> None:
+    rival = {**OURS, "role": "rival", "label": "rival", **changed}
+    case: dict[str, Any] = {"main": "a", "title": "t", "in_memory": False, "contestants": {"a": OURS, "b": rival}}
+    found = list(_wins("title", case))
+    assert words in found[0] if words else not found, found
+
+
+def test_rounding_on_both_sides_is_no_win() -> None:
+    ours, rival = {**OURS, "forward_error": 1e-14}, {**OURS, "role": "rival", "forward_error": 1e-16}
+    assert not list(
+        _wins("title", {"main": "a", "title": "t", "in_memory": False, "contestants": {"a": ours, "b": rival}})
+    )
+
+
+def test_targets_that_were_not_measured_are_shown() -> None:
+    table = _targets({})
+    sentences = [target.sentence for workload in WORKLOADS.values() for target in workload.targets]
+    assert table.count("not measured") == len(sentences)
+    assert all(sentence in table for sentence in sentences)
