@@ -110,3 +110,10 @@ def test_every_command_takes_json() -> None:
     for name, command in EVERY.items():
         options = {option for parameter in command.params for option in parameter.opts}
         assert "--json" in options or isinstance(command, click.Group), name
+
+
+def test_every_command_that_reads_rows_takes_csv_as_it_is_written() -> None:
+    for name, command in EVERY.items():
+        if any(parameter.name == "data" for parameter in command.params):
+            options = {option for parameter in command.params for option in parameter.opts}
+            assert options >= {"--separator", "--decimal", "--no-header"}, name

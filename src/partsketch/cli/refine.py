@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from partsketch.cli.options import column_names, intervals_option, keyword_option
+from partsketch.cli.options import column_names, csv_options, intervals_option, keyword_option
 from partsketch.cli.outputs import check_outputs
 from partsketch.cli.printing import print_json, say, warn
 from partsketch.common.errors import InputError
@@ -69,6 +69,7 @@ def _save_anew(rounds: Rounds, folder: Path) -> None:
 )
 @click.argument("question", type=_PATH)
 @click.argument("data", nargs=-1, required=True)
+@csv_options
 @click.option("--site", help="Name of this site; default: that of the output, without its ending and round.")
 @click.option("--label", default="", help="Label of these rows, as in their sketch.")
 @click.option("--weights", help="Column of sample weights.")
@@ -82,7 +83,7 @@ def _save_anew(rounds: Rounds, folder: Path) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def answer(
     question: Path,
-    data: tuple[str, ...],
+    data: Any,
     site: str | None,
     label: str,
     weights: str | None,
@@ -102,7 +103,7 @@ def answer(
     asked = Question.load(question)
     name = re.sub(rf"[-_. ]{asked.number}$", "", output.stem) if site is None else site
     with using_engine(engine) as runner:
-        made = answer_data(asked, list(data), weights, missing, runner, name, label, private, round_rows)
+        made = answer_data(asked, data, weights, missing, runner, name, label, private, round_rows)
     made.save(output)
     if as_json:
         told = {"file": str(output), "site": name, "label": label, "round": asked.number, "rows": made.row_count}
