@@ -19,7 +19,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(enco
 OURS = {"partsketch", "tests", "benchmarks"}
 
 #: Extras that users choose; the others are for those who change partsketch.
-FOR_USERS = ("dask", "formula", "pandas", "private", "ray", "report", "spark")
+FOR_USERS = ("dask", "formula", "notebook", "pandas", "private", "ray", "report", "spark")
 
 
 def normal(name: str) -> str:

@@ -65,14 +65,14 @@ def test_files_are_cut_indeed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     path = tmp_path / "rows.csv"
     path.write_text("name,x\n" + "".join(f'"{i}\n",{i}\n' for i in range(200)))
     seen: list[Any] = []
-    chunks = csv_chunks._chunks
+    chunks = csv_chunks.cut_at_lines
 
     def watched(stream: Any, separator: int) -> Iterator[Any]:
         for chunk in chunks(stream, separator):
             seen.append(chunk)
             yield chunk
 
-    monkeypatch.setattr(csv_chunks, "_chunks", watched)
+    monkeypatch.setattr(csv_chunks, "cut_at_lines", watched)
     assert in_chunks(path, 256, monkeypatch).num_rows == 200
     assert len(seen) > 5
     assert all(bytes(chunk).endswith(b"\n") and not bytes(chunk).endswith(b'"\n",') for chunk in seen)

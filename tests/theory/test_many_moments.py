@@ -7,7 +7,7 @@ import pytest
 
 from partsketch.theory.many_moments import many_moments
 from partsketch.theory.moments import PartitionMoments
-from partsketch.theory.stacking_given_data import _response
+from partsketch.theory.stacking_given_data import response_of_inflations
 
 
 @pytest.mark.parametrize("free", [0, 1])
@@ -51,5 +51,5 @@ def test_the_response_of_more_partitions_than_entries(count: int) -> None:
     system = np.eye(count) - pairs / sizes[:, None] / inflations[None, :] ** 2
     right = variances * (inflations - 1) - pairs @ (variances / inflations) / sizes
     np.testing.assert_allclose(
-        _response(products, variances, sizes, inflations), np.linalg.solve(system, right), rtol=1e-10
+        response_of_inflations(products, variances, sizes, inflations), np.linalg.solve(system, right), rtol=1e-10
     )

@@ -59,7 +59,7 @@ def stacked_excess_loss_given_data(
     inverse, inflations = _equivalent_inverse(grams, counted)
     variances = np.array([float(residual @ residual) for residual in residuals]) / counted
     products = grams @ inverse
-    changes = variances / inflations - _response(products, variances, counted, inflations) / inflations**2
+    changes = variances / inflations - response_of_inflations(products, variances, counted, inflations) / inflations**2
     metric = np.tensordot(1 / given, grams, axes=1)
     sketching = float(changes @ np.einsum("ab,iba->i", metric @ inverse, products))
     scores = np.stack([product.T @ residual for product, residual in zip(whitened, residuals, strict=True)]) @ inverse
@@ -67,7 +67,9 @@ def stacked_excess_loss_given_data(
     return sketching + float(np.sum(np.einsum("ia,ab,ib->i", scores, metric, scores) / counted)) + aimed
 
 
-def _response(products: FloatArray, variances: FloatArray, counted: FloatArray, inflations: FloatArray) -> FloatArray:
+def response_of_inflations(
+    products: FloatArray, variances: FloatArray, counted: FloatArray, inflations: FloatArray
+) -> FloatArray:
     """Return how γ answers when A_i is scaled by 1 + t v_i: the derivative at t = 0.
 
     With `P_ij = tr(K_i Q K_j Q)` it solves `(I − diag(1/m) P diag(1/(1 + γ)²)) x = v γ − diag(1/m) P v/(1 + γ)`. P is a

@@ -64,7 +64,7 @@ def _parsed_chunks(data_files: DataFiles, index: int, types: dict[str, Any], nam
         return csv.read_csv(pa.BufferReader(chunk), options, parse_options, convert_options).to_batches()  # type: ignore[no-any-return]
 
     with data_files.filesystem().open_input_stream(data_files.paths[index]) as stream:
-        chunks = _chunks(stream, ord(separator_of(data_files, index)))
+        chunks = cut_at_lines(stream, ord(separator_of(data_files, index)))
         first: bytes | memoryview = next(chunks, b"")
         # Short of a whole chunk: there is nothing to share out.
         if len(first) < CHUNK_BYTES // 2:
@@ -89,7 +89,7 @@ def _parsed_chunks(data_files: DataFiles, index: int, types: dict[str, Any], nam
                     waiting.cancel()
 
 
-def _chunks(stream: Any, separator: int) -> Iterator[bytes | memoryview]:
+def cut_at_lines(stream: Any, separator: int) -> Iterator[bytes | memoryview]:
     """Yield text that ends where a line ends; the last may not."""
     rest = b""
     while True:
