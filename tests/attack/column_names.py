@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tests.attack.case import Case, Fault
 from tests.attack.judges import CONTROL, Ended, judge_ended, run_command
-from tests.attack.material import write
+from tests.attack.material import ALLOW, write
 
 PIECES = (
     "\x1b[2J", "\x1b]0;title\x07", "\x1b[31m", "\x9b31m", "\x00", "\x07", "\x08", "\r", "\n", "\t", "\x7f",
@@ -31,8 +31,20 @@ COMMANDS = (
     ["fit", "{data}", "-t", "{y}", "--encode", "--model", "{folder}/m.json", "--report", "{folder}/r.html"],
     ["fit", "{data}", "-t", "{y}", "-f", "{x}", "-f", "no such column"],
     ["fit", "{data}", "-t", "{s}"],
-    ["sketch", "{data}", "-t", "{y}", "-o", "{folder}/o.psk", "--encode"],
-    ["sketch", "{data}", "-t", "{y}", "--partition-by", "{s}", "-o", "{folder}/{{partition}}.psk", "-f", "{x}"],
+    ["sketch", "{data}", "-t", "{y}", "-o", "{folder}/o.psk", "--encode", *ALLOW],
+    [
+        "sketch",
+        "{data}",
+        "-t",
+        "{y}",
+        "--partition-by",
+        "{s}",
+        "-o",
+        "{folder}/{{partition}}.psk",
+        "-f",
+        "{x}",
+        *ALLOW,
+    ],
     ["plan", "{data}", "-t", "{y}", "--encode"],
     ["diagnose", "{data}", "-t", "{y}", "-k", "2", "-f", "{x}"],
     ["diagnose", "{data}", "-t", "{y}", "--partition-by", "{s}", "-f", "{x}"],

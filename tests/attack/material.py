@@ -13,8 +13,12 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 
+from partsketch.sites.disclosure.concerns import CONCERNS
+
 ROWS = 80
 FORMATS = ("parquet", "csv", "feather", "npy")
+#: Tables of attacks are small: files that show single rows are what is attacked.
+ALLOW = [part for name in CONCERNS for part in ("--allow", name)]
 
 #: Commands on the files that `lay_out` makes; what they write is in the folder too.
 COMMANDS: dict[str, list[str]] = {
@@ -25,8 +29,18 @@ COMMANDS: dict[str, list[str]] = {
     "keep": ["fit", "{data}", "-t", "{target}", "--method", "partition", "--checkpoint", "{out}-kept"],
     "predict": ["predict", "{model}", "{data}", "-o", "{out}.parquet"],
     "predict text": ["predict", "{model}", "{data}", "-o", "{out}.csv", "--missing", "drop"],
-    "sketch": ["sketch", "{data}", "-t", "{target}", "-o", "{out}.psk", "--seed", "1"],
-    "sketch parts": ["sketch", "{data}", "-o", "{out}-{{partition}}.psk", "-k", "2", "--sketch", "triangular"],
+    "sketch": ["sketch", "{data}", "-t", "{target}", "-o", "{out}.psk", "--seed", "1", *ALLOW],
+    "sketch parts": [
+        "sketch",
+        "{data}",
+        "-o",
+        "{out}-{{partition}}.psk",
+        "-k",
+        "2",
+        "--sketch",
+        "triangular",
+        *ALLOW,
+    ],
     "combine": ["combine", "{north}", "{south}", "-t", "{target}", "--model", "{out}.json", "--summary"],
     "inspect": ["combine", "{north}", "{south}", "--inspect"],
     "summarise": ["summarise", "{data}", "-o", "{out}.psk"],

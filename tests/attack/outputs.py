@@ -15,7 +15,7 @@ from typing import Literal
 
 from tests.attack.case import Case, Fault
 from tests.attack.judges import CONTROL, fingerprints, judge_ended, run_command
-from tests.attack.material import lay_out, outputs_of
+from tests.attack.material import ALLOW, lay_out, outputs_of
 
 Verdict = Literal["refuse", "accept"]
 
@@ -27,7 +27,7 @@ WRITERS: dict[str, tuple[list[str], str, tuple[str, ...]]] = {
     ("data",)),
     "predict -o": (["predict", "{model}", "{data}", "-o"], ".parquet", ("data", "model")),
     "predict -o text": (["predict", "{model}", "{data}", "-o"], ".csv", ("data", "model")),
-    "sketch -o": (["sketch", "{data}", "-t", "y", "--seed", "1", "--site", "n", "-o"], ".psk", ("data",)),
+    "sketch -o": (["sketch", "{data}", "-t", "y", "--seed", "1", "--site", "n", *ALLOW, "-o"], ".psk", ("data",)),
     "combine --model": (["combine", "{north}", "{south}", "-t", "y", "--model"], ".json", ("north", "south")),
     "combine * --model": (["combine", "{folder}/*th.psk", "-t", "y", "--model"], ".json", ("north", "south")),
     "summarise -o": (["summarise", "{data}", "-o"], ".psk", ("data",)),

@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.attack.case import Case, Fault
 from tests.attack.forked import can_mount, mount, run_forked
 from tests.attack.judges import Ended, fingerprints, judge_ended
-from tests.attack.material import COMMANDS, command, is_whole, lay_out, numbers, run_once, write
+from tests.attack.material import ALLOW, COMMANDS, command, is_whole, lay_out, numbers, run_once, write
 
 #: Commands and the file that each writes in the folder for outputs; large ones need more than a full disk has.
 WRITERS = {
@@ -27,8 +27,11 @@ WRITERS = {
     "fit --report": (["fit", "{data}", "-t", "{target}", "--report"], "out.html"),
     "predict": (["predict", "{model}", "{data}", "-o"], "out.csv"),
     "predict to Parquet": (["predict", "{model}", "{data}", "-o"], "out.parquet"),
-    "sketch": (["sketch", "{data}", "-t", "{target}", "-m", "400", "--seed", "1", "-o"], "out.psk"),
-    "sketch parts": (["sketch", "{data}", "-k", "8", "-m", "40", "--seed", "1", "-o"], "out-{{partition}}.psk"),
+    "sketch": (["sketch", "{data}", "-t", "{target}", "-m", "400", "--seed", "1", *ALLOW, "-o"], "out.psk"),
+    "sketch parts": (
+        ["sketch", "{data}", "-k", "8", "-m", "40", "--seed", "1", *ALLOW, "-o"],
+        "out-{{partition}}.psk",
+    ),
     "combine --model": (["combine", "{north}", "{south}", "-t", "{target}", "--model"], "out.json"),
     "report": (["report", "{model}", "-o"], "out.html"),
     "keep": (["fit", "{data}", "-t", "{target}", "--method", "stack", "-m", "400", "--checkpoint"], "out-kept"),
