@@ -105,7 +105,9 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
             _check_memory(source, request, options)
             request = guided(source, request, engine, options.tolerance)
             with _checkpoint(source, request, options) as checkpoint:
-                gathered = gather(source, request, engine, options.tolerance, checkpoint)
+                # Clusters are for the second pass.
+                rows = source if options.vcov == IID else source.leaving_labels()
+                gathered = gather(rows, request, engine, options.tolerance, checkpoint)
         _check_rows(gathered, options, len(features))
         circumstances = ({**reasons, **(chosen or {})}, tuple(warnings), left_out, unreadable)
         errors = None if options.vcov == IID else RowErrors(source, partitioning, engine, options.vcov)

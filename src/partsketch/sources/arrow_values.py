@@ -83,11 +83,28 @@ def as_texts(column: Any) -> tuple[IntArray, list[str]]:
         texts = column.dictionary.cast(pa.large_string()).to_pylist()
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         raise NoTextError(str(column.type)) from error
-    codes = column.indices.cast(pa.int64()).fill_null(-1).to_numpy()
+    indices = column.indices if not column.indices.null_count else column.indices.cast(pa.int64()).fill_null(-1)
+    codes = as_numbers(indices)[0].astype(np.int64)
     if None in texts:
         missing = np.array([text is None for text in texts])
         codes = np.where((codes >= 0) & missing[codes], -1, codes)
     return codes, texts
+
+
+def missing_values(column: Any) -> BoolArray | None:
+    """Return where a column has no value; None when it is nowhere. Texts are not looked at one by one."""
+    if not isinstance(column, np.ndarray):
+        from pyarrow import types
+
+        if types.is_dictionary(column.type) and column.dictionary.null_count:
+            return as_texts(column)[0] < 0
+        if not types.is_floating(column.type):
+            return column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    elif column.dtype.kind not in "f":
+        return None
+    values, null = as_numbers(column)
+    absent = np.isnan(values) if null is None else np.isnan(values) | null
+    return absent if absent.any() else None
 
 
 def distinct_texts(column: Any, kept: BoolArray | None) -> set[str]:

@@ -128,6 +128,8 @@ class Capabilities(Protocol):
         Files that were asked for and are not among the rows, because they could not be opened.
     on_cluster
         Whether the rows lie on a cluster, as those of a `RemoteSource` do.
+    partition_count
+        How many values the partition column has: their texts need not be made for that.
     codes
         How many of the features are held as codes.
     notes
@@ -163,6 +165,10 @@ class Capabilities(Protocol):
         return False
 
     @property
+    def partition_count(self) -> int:
+        return len(cast(Source, self).partition_values)
+
+    @property
     def codes(self) -> Codes:
         return NO_CODES
 
@@ -172,6 +178,10 @@ class Capabilities(Protocol):
 
     def leaving_finiteness(self) -> Source:
         """Return this source without its check for NaN and infinity, for a reader that checks what it makes of them."""
+        return cast(Source, self)
+
+    def leaving_labels(self) -> Source:
+        """Return this source without labels of rows, for a pass that needs none; rows that have none stay left out."""
         return cast(Source, self)
 
     def sliced(self, start: int, stop: int | None) -> Source | None:

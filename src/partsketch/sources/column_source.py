@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.sources.arrow_values import as_numbers, coded
+from partsketch.sources.arrow_values import as_numbers, coded, missing_values
 from partsketch.sources.base import Capabilities, Codes, FilePart, FloatArray, IntArray, PartitionLeftOut
 from partsketch.sources.blocks import ColumnBlock, Indicators
 from partsketch.sources.encoding import Encoding
@@ -50,6 +50,7 @@ class ColumnSource(Capabilities):
     partition: PartitionColumn | None
     missing: Missing
     leaves_finiteness: bool = False
+    leaves_labels: bool = False
     unreadable: tuple[PartitionLeftOut, ...] = ()
     remedy: str = FIT_AGAIN
 
@@ -118,6 +119,11 @@ class ColumnSource(Capabilities):
         return self.rows.opened_files
 
     @property
+    def partition_count(self) -> int:
+        """How many values the partition column has."""
+        return 0 if self.partition is None else len(self.partition.values)
+
+    @property
     def codes(self) -> Codes:
         """How many of the features are held as codes."""
         design, drop = self.encoding.design, int(self.encoding.drop_first)
@@ -145,6 +151,10 @@ class ColumnSource(Capabilities):
         if self.missing == "drop" or not self.replayable:
             return self
         return replace(self, leaves_finiteness=True)
+
+    def leaving_labels(self) -> ColumnSource:
+        """Return this source without labels: to find the text of every row among all texts takes longer than a fit."""
+        return replace(self, leaves_labels=True)
 
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[ColumnBlock]:
         """Yield rows start to stop, converted and checked."""
@@ -179,7 +189,7 @@ class _Assembler:
         self.codes_of = {
             name: {level: code for code, level in enumerate(levels)} for name, levels in source.encoding.levels
         }
-        self.leaves_finiteness = source.leaves_finiteness
+        self.leaves_finiteness, self.leaves_labels = source.leaves_finiteness, source.leaves_labels
         self.regressors = (*source.selection.features, *source.selection.targets)
         design = source.encoding.design
         self.design = None if design is None else Assembler(design, source.leaves_finiteness)
@@ -201,7 +211,10 @@ class _Assembler:
             weights = self._weights(values, faults)
         labels: IntArray | None = None
         if self.partition is not None:
-            labels, unlabelled = self.partition.labels(values[self.partition.name])
+            if self.leaves_labels:
+                unlabelled = missing_values(values[self.partition.name])
+            else:
+                labels, unlabelled = self.partition.labels(values[self.partition.name])
             if unlabelled is not None:
                 faults.append(missing_fault(self.partition.name, unlabelled))
         block = ColumnBlock(

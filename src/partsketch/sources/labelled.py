@@ -32,6 +32,11 @@ class LabelledSource(SourceWrapper):
         return cls(source, labels.astype(np.int64), tuple(str(value) for value in distinct))
 
     @property
+    def partition_count(self) -> int:
+        """How many there are."""
+        return len(self.partition_values)
+
+    @property
     def partition_values(self) -> tuple[str, ...]:
         """The distinct values as text."""
         return self.values

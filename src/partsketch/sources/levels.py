@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.sources.arrow_values import BoolArray, NoTextError, as_numbers, coded, distinct_texts
 from partsketch.sources.base import IntArray
+from partsketch.sources.keys import Key, Keys, are_whole, kept_numbers
 from partsketch.sources.storage import RawBlock
 
-Key = int | float | str
 T = TypeVar("T")
 
 # Beyond these numbers a column is an identifier, not a category, and would exhaust memory.
@@ -26,16 +26,19 @@ MOST_PARTITIONS = 1_000_000
 _WIDEST_TABLE = 1 << 20
 
 
-@dataclass(frozen=True)
+# Compared by identity: its values may be an array.
+@dataclass(frozen=True, eq=False)
 class PartitionColumn:
     """The distinct values of a partition column, in increasing order: numbers, or texts for every other type."""
 
     name: str
-    values: tuple[Key, ...]
+    values: tuple[Key, ...] | IntArray
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """The values as text."""
+        if isinstance(self.values, np.ndarray):
+            return tuple(map(str, self.values.tolist()))
         if all(type(value) is int for value in self.values):
             return tuple(map(str, self.values))
         return tuple(value if isinstance(value, str) else _number_text(value) for value in self.values)
@@ -62,10 +65,12 @@ class PartitionColumn:
 
     @cached_property
     def _codes(self) -> dict[str, int]:
-        return {str(value): i for i, value in enumerate(self.values)}
+        return {text: i for i, text in enumerate(map(str, self.values))}
 
     @cached_property
     def _numbers(self) -> NDArray[Any]:
+        if isinstance(self.values, np.ndarray):
+            return self.values
         return np.array(self.values, dtype=self._number_type())
 
     @cached_property
@@ -106,11 +111,7 @@ def distinct_keys(column: Any, kept: BoolArray | None) -> set[Key]:
     """Return the values of a partition column that occur in the rows that are kept (None: all)."""
     if not _has_number_keys(column):
         return set(distinct_texts(column, kept))
-    numbers, missing = _keys(column)
-    if kept is not None or missing is not None:
-        counted = np.ones(len(numbers), dtype=bool) if kept is None else kept
-        numbers = numbers[counted if missing is None else counted & ~missing]
-    return set(_distinct(numbers).tolist())
+    return set(_distinct(kept_numbers(*_keys(column), kept)).tolist())
 
 
 def _distinct(numbers: NDArray[Any]) -> NDArray[Any]:
@@ -125,8 +126,19 @@ def _distinct(numbers: NDArray[Any]) -> NDArray[Any]:
     return np.flatnonzero(seen) + first
 
 
-def sorted_keys(keys: Iterable[Key]) -> tuple[Key, ...]:
-    """Sort values numerically when all of them are numbers or read as numbers, else as text."""
+def keys_of(column: Any, kept: BoolArray | None) -> Keys:
+    """Return the values of a partition column that occur in the rows that are kept (None: all)."""
+    if _has_number_keys(column):
+        numbers, missing = _keys(column)
+        if are_whole(numbers):
+            return Keys(whole=kept_numbers(numbers, missing, kept).astype(np.int64))
+    return Keys(distinct_keys(column, kept))
+
+
+def sorted_keys(keys: Iterable[Key] | IntArray) -> tuple[Key, ...] | IntArray:
+    """Sort values numerically when all of them are numbers or read as numbers, else as text; an array is sorted."""
+    if isinstance(keys, np.ndarray):
+        return keys
     keys = tuple(keys)
     if all(type(key) is int for key in keys):
         return tuple(sorted(keys))
@@ -144,7 +156,7 @@ class Found:
     """Levels of encoded columns and values of a partition column that occur in some rows."""
 
     levels: dict[str, set[str]]
-    keys: set[Key]
+    keys: Keys
 
     def add(self, other: Found, partition: str | None) -> None:
         """Take in what occurs in other rows, unless it becomes too much."""
@@ -152,8 +164,8 @@ class Found:
             self.levels[name] |= levels
             check_number(name, len(self.levels[name]), MOST_LEVELS, "to encode: choose features without it")
         if partition is not None:
-            self.keys |= other.keys
-            check_number(partition, len(self.keys), MOST_PARTITIONS, "for a partition column")
+            self.keys.add(other.keys)
+            check_keys(partition, self.keys)
 
 
 def find_values(
@@ -173,16 +185,16 @@ def find_values(
         Which rows of a block count (None: all): a level that only rows without all their values have is none.
     """
     position = {name: i for i, name in enumerate(names)}
-    found = Found({name: set() for name in encoded}, set())
+    found = Found({name: set() for name in encoded}, Keys())
     for raw in blocks:
         kept = keep(raw)
         levels = {name: named(distinct_texts, name, raw.columns[position[name]], kept) for name in encoded}
-        keys = set() if partition is None else named(distinct_keys, partition, raw.columns[position[partition]], kept)
+        keys = Keys() if partition is None else named(keys_of, partition, raw.columns[position[partition]], kept)
         found.add(Found(levels, keys), partition)
     return found
 
 
-def named(look: Callable[..., set[T]], name: str, *given: Any) -> set[T]:
+def named(look: Callable[..., T], name: str, *given: Any) -> T:
     """Return what is found of a column; an error that it is of no such type names it."""
     try:
         return look(*given)
@@ -194,6 +206,12 @@ def check_number(name: str, number: int, most: int, purpose: str) -> None:
     """Refuse a column with too many distinct values."""
     if number > most:
         raise InputError(f"Column '{name}' has more than {most} distinct values, too many {purpose}.")
+
+
+def check_keys(name: str, keys: Keys) -> None:
+    """Refuse a partition column with too many values."""
+    if keys.exceed(MOST_PARTITIONS):
+        check_number(name, MOST_PARTITIONS + 1, MOST_PARTITIONS, "for a partition column")
 
 
 def _has_number_keys(column: Any) -> bool:

@@ -11,6 +11,7 @@ from partsketch.sources.arrow_values import BoolArray, as_numbers, as_texts
 from partsketch.sources.cluster.chunked import ChunkedRows
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.faults import Fault, Missing, complete_rows, missing_fault, number_faults
+from partsketch.sources.keys import Keys
 from partsketch.sources.levels import Found, PartitionColumn, find_values, sorted_keys
 from partsketch.sources.roles import Selection
 from partsketch.sources.storage import RawBlock, Rows
@@ -57,7 +58,7 @@ def scan(
         names = tuple(name for name in names if name in to_find or name == selection.partition)
     texts = tuple(name for name in names if name in encoded or name in selection.only_partition)
     search = Search(names, texts, to_find, encoded, selection, missing)
-    found = Found({name: set() for name in to_find}, set())
+    found = Found({name: set() for name in to_find}, Keys())
     for part in rows.map(search) if isinstance(rows, ChunkedRows) else (search(rows),):
         found.add(part, selection.partition)
     if not encoding_is_given:
@@ -67,7 +68,7 @@ def scan(
         return encoding, None
     if not found.keys:
         raise InputError(f"Partition column '{selection.partition}' has no values in the rows that can be used.")
-    return encoding, PartitionColumn(selection.partition, sorted_keys(found.keys))
+    return encoding, PartitionColumn(selection.partition, sorted_keys(found.keys.found()))
 
 
 def _complete(

@@ -18,6 +18,7 @@ class ShiftedSource(SourceWrapper):
     boundaries: tuple[int, ...] = ()
     files: tuple[FilePart, ...] = ()
     partition_values: tuple[str, ...] = ()
+    partition_count: int = 0
 
     @property
     def row_count(self) -> int:

@@ -108,6 +108,11 @@ class SourceWrapper(Capabilities):
         return False
 
     @property
+    def partition_count(self) -> int:
+        """How many values the partition column has."""
+        return self.source.partition_count
+
+    @property
     def codes(self) -> Codes:
         """How many of the features are held as codes."""
         return self.source.codes

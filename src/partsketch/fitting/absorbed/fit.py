@@ -52,7 +52,7 @@ class _Within:
 
 def fit_absorbed(source: Source, options: FitOptions, engine: Engine, chosen: Mapping[str, str] | None = None) -> Fit:
     """Fit common slopes to rows of which each level of the absorbed column has an intercept of its own."""
-    levels = len(source.partition_values)
+    levels = source.partition_count
     width = 1 + len(source.feature_names) + len(source.target_names)
     if options.vcov != IID:
         check_replayable(source, options.vcov)
@@ -135,7 +135,7 @@ def _within(source: Source, whole: Piece) -> _Within:
     )
     centre = np.zeros(len(columns) + 1) if whole.centre is None else whole.centre
     means = means + centre
-    by_level = np.zeros((len(source.partition_values), len(columns)))
+    by_level = np.zeros((source.partition_count, len(columns)))
     by_level[lines[:, 0].astype(np.int64)] = means[:, 1:]
     return _Within(summary, by_level, Absorbed(by_level, levels, alone), tuple(_notes(source, gone[1:], alone)))
 
@@ -159,9 +159,10 @@ def _notes(source: Source, gone: NDArray[np.bool_], alone: int) -> list[str]:
 
 def _with_effects(model: Model, source: Source, within: _Within, whole: Piece) -> Model:
     """Return the model with the intercepts of levels, unless these are too many to keep."""
-    names, lines = source.partition_values, whole.matrices[1]
-    if len(names) * (1 + len(source.feature_names)) > MOST_EFFECTS:
+    lines = whole.matrices[1]
+    if source.partition_count * (1 + len(source.feature_names)) > MOST_EFFECTS:
         return model
+    names = source.partition_values
     features = len(source.feature_names)
     effects = within.means[:, features:] - within.means[:, :features] @ model.coefficients
     counts = np.zeros(len(names), dtype=np.int64)

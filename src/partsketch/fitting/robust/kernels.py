@@ -60,3 +60,39 @@ def add_products(
             for j in range(i + 1):
                 sums[slot, place + j] += value * rows[row, j]
             place += i + 1
+
+
+@compiled
+def leave_out_each(packed: FloatArray, scores: FloatArray, most: float, out: FloatArray) -> None:
+    """Solve (1 − P) x = −s for the P and s of every cluster; NaN where the trace of P is larger than `most`.
+
+    Below that 1 − P is far from singular. `packed` has the lower triangles of P, line by line.
+    """
+    width = scores.shape[1]
+    root = np.empty((width, width))
+    for cluster in range(scores.shape[0]):
+        trace, place = 0.0, 0
+        for i in range(width):
+            for j in range(i + 1):
+                root[i, j] = -packed[cluster, place + j]
+            trace -= root[i, i]
+            root[i, i] += 1.0
+            place += i + 1
+        if not trace <= most:
+            out[cluster, :] = np.nan
+            continue
+        for i in range(width):
+            value = -scores[cluster, i]
+            for j in range(i + 1):
+                part = root[i, j]
+                for k in range(j):
+                    part -= root[i, k] * root[j, k]
+                root[i, j] = np.sqrt(part) if i == j else part / root[j, j]
+                if j < i:
+                    value -= root[i, j] * out[cluster, j]
+            out[cluster, i] = value / root[i, i]
+        for i in range(width - 1, -1, -1):
+            value = out[cluster, i]
+            for j in range(i + 1, width):
+                value -= root[j, i] * out[cluster, j]
+            out[cluster, i] = value / root[i, i]

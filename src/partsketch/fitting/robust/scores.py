@@ -200,14 +200,25 @@ class _Clusters(_Feeder):
 
     def __init__(self, request: ScoreRequest, partition: int, segment: int) -> None:
         super().__init__(request, partition, segment)
-        self._slots = np.full(request.clusters, -1, dtype=np.int64)
         width = request.width
         self._products = 1 + self._targets * width
-        self._sums = np.empty((64, self._products + (width * (width + 1) // 2 if request.kind == "CRV3" else 0)))
+        numbers = self._products + (width * (width + 1) // 2 if request.kind == "CRV3" else 0)
+        # Where a segment may have rows of all clusters, each has its line at once, in the order of their numbers.
+        self._seen: NDArray[np.bool_] | None = None
+        if request.clusters <= request.segment_rows:
+            self._seen = np.zeros(request.clusters, dtype=bool)
+            self._slots = np.arange(request.clusters)
+            self._sums = np.zeros((request.clusters, numbers))
+            self._sums[:, 0] = self._slots
+        else:
+            self._slots = np.full(request.clusters, -1, dtype=np.int64)
+            self._sums = np.empty((64, numbers))
         self._used = 0
 
     def _sum(self, rows: FloatArray, scores: FloatArray, weights: FloatArray, count: int) -> None:
-        if self._used + count > len(self._sums):
+        if self._seen is not None:
+            self._seen[self._labels[:count]] = True
+        elif self._used + count > len(self._sums):
             most = self.request.clusters
             grown = np.empty((min(max(2 * len(self._sums), self._used + count), most + count), self._sums.shape[1]))
             grown[: self._used] = self._sums[: self._used]
@@ -218,5 +229,7 @@ class _Clusters(_Feeder):
             kernels.add_products(labels, rows, weights, self._slots, self._products, self._sums)
 
     def _matrices(self) -> tuple[FloatArray, ...]:
+        if self._seen is not None:
+            return (self._sums if self._seen.all() else self._sums[self._seen],)
         # In the order of the clusters' numbers.
         return (self._sums[self._slots[np.flatnonzero(self._slots >= 0)]],)

@@ -36,7 +36,7 @@ def open_formula(
     design = make_design(parsed, factors, notes)
     partition = None
     if partition_column is not None:
-        if not keys:
+        if not len(keys):
             raise InputError(f"Partition column '{partition_column}' has no values in the rows that can be used.")
         partition = PartitionColumn(partition_column, sorted_keys(keys))
     return _source(rows, design, selection, texts, partition, missing)

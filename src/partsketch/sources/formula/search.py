@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.sources.arrow_values import BoolArray, as_numbers, as_texts, distinct_texts
@@ -20,7 +21,8 @@ from partsketch.sources.formula.design import CATEGORY, NUMBER, Factor
 from partsketch.sources.formula.evaluation import Evaluator
 from partsketch.sources.formula.expressions import Expression, constants, stateful_calls
 from partsketch.sources.formula.values import ExactSums, ValueTable
-from partsketch.sources.levels import MOST_LEVELS, MOST_PARTITIONS, Key, check_number, distinct_keys, named
+from partsketch.sources.keys import Key, Keys
+from partsketch.sources.levels import MOST_LEVELS, check_keys, check_number, keys_of, named
 from partsketch.sources.roles import Selection
 from partsketch.sources.storage import RawBlock, Rows
 
@@ -34,7 +36,7 @@ class FoundState:
     levels: dict[str, set[Any]]
     sums: dict[str, ExactSums]
     tables: dict[str, ValueTable]
-    keys: set[Key] = field(default_factory=set)
+    keys: Keys = field(default_factory=Keys)
 
     def add(self, other: FoundState, partition: str | None) -> None:
         """Take in what other rows tell, unless it becomes too much."""
@@ -47,9 +49,9 @@ class FoundState:
             self.sums[text].add(sums)
         for text, table in other.tables.items():
             self.tables[text].add(table)
-        self.keys |= other.keys
+        self.keys.add(other.keys)
         if partition is not None:
-            check_number(partition, len(self.keys), MOST_PARTITIONS, "for a partition column")
+            check_keys(partition, self.keys)
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class StateSearch:
         for where, text, column in seen:
             _see(where, text, column, kept)
         if self.selection.partition is not None:
-            found.keys = named(distinct_keys, self.selection.partition, values[self.selection.partition], kept)
+            found.keys = named(keys_of, self.selection.partition, values[self.selection.partition], kept)
         return found
 
     def _note_missing(self, name: str, values: Mapping[str, Any], faults: list[Fault]) -> None:
@@ -172,7 +174,7 @@ def _empty(call: ast.Call) -> ExactSums | ValueTable:
 
 def find_state(
     rows: Rows, selection: Selection, factors: tuple[Factor, ...], missing: Missing, texts: Iterable[str]
-) -> tuple[tuple[Factor, ...], set[Key], tuple[str, ...]]:
+) -> tuple[tuple[Factor, ...], set[Key] | NDArray[np.int64], tuple[str, ...]]:
     """Return the factors with what was found of them, the values of the partition column, and notes."""
     wanted = tuple(number for number, factor in enumerate(factors) if _lacks(factor))
     if not wanted and selection.partition is None:
@@ -198,7 +200,7 @@ def find_state(
         for text, table in found.tables.items()
         if not table.is_exact
     )
-    return made, found.keys, notes
+    return made, found.keys.found(), notes
 
 
 def _lacks(factor: Factor) -> bool:
