@@ -131,6 +131,17 @@ def test_place_unit_and_order_of_columns_change_nothing_else() -> None:
     assert here.log_likelihood - model.log_likelihood == pytest.approx(jacobian, abs=1e-3)
 
 
+def test_slopes_alone_turn_around_zero_however_far() -> None:
+    """At 2^20 from zero a slope that varies alone moves all rows of a site alike: an intercept that varies."""
+    far = ps.summarise(ROWS.assign(a=ROWS["a"] + 2.0**20), partition_by="site")
+    slopes = far.mixed("y", ["a", "b"], random="a", random_intercept=False)
+    levels = SUMMARIES.mixed("y", ["a", "b"])
+    # They differ by the spread of the column over 2^20, times the random effects.
+    assert slopes.residual_variance == pytest.approx(levels.residual_variance, rel=1e-5)
+    assert slopes.random_deviations[0] * 2.0**20 == pytest.approx(levels.random_deviations[0], rel=1e-4)
+    np.testing.assert_allclose(slopes.coefficients[1:], levels.coefficients[1:], rtol=1e-5)
+
+
 def test_partitions_split_over_files_do_not_matter() -> None:
     """The same sites from two halves, put together: the same model but for rounding."""
     halves = ps.summarise(ROWS[::2], partition_by="site").add(ps.summarise(ROWS[1::2], partition_by="site", label="2"))
