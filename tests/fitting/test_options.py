@@ -138,6 +138,7 @@ OTHER_VALUES: dict[str, tuple[Any, dict[str, Any]]] = {
     "averaging": ("inverse_variance", {"method": "average"}),
     "weighting": ("auto", {"method": "stack"}),
     "alpha": (2.5, {}),
+    "absorb": ("city", {"method": "exact"}),
     "vcov": ("CRV1:city", {}),
     "on_partition_error": ("drop", {"method": "average"}),
     "deadline": (7.0, {"method": "average"}),

@@ -55,7 +55,8 @@ def test_an_orthogonal_sketch_costs_an_exact_pass() -> None:
         assert costs.seconds(work(method, sketch="orthogonal", **rows), machine) == pytest.approx(exact, rel=0.05)
 
 
-@pytest.mark.parametrize("method", list(METHODS))
+# Files with noise are combined, and no plan chooses that.
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "noisy"])
 @given(
     rows=st.integers(1_000, 10**8),
     columns=st.integers(2, 400),

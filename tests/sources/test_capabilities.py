@@ -17,7 +17,7 @@ import partsketch
 from partsketch.engines.base import Engine
 from partsketch.planner.diagnosis.watched_source import WatchedSource
 from partsketch.sources import array_source
-from partsketch.sources.base import Block, Capabilities, DenseBlock, PartitionLeftOut, Source
+from partsketch.sources.base import Block, Capabilities, Codes, DenseBlock, PartitionLeftOut, Source
 from partsketch.sources.cluster.remote import part_of
 from partsketch.sources.files.paths import DataFiles
 from partsketch.sources.labelled import LabelledSource
@@ -46,6 +46,7 @@ class Able(SourceWrapper):
         "opened_files": DataFiles("", ("a.csv",), ("a.csv",), "CSV"),
         "unreadable": (PartitionLeftOut("b.csv", None, "it is damaged"),),
         "on_cluster": False,
+        "codes": Codes(3, 1),
         "notes": ("a column was left out",),
     }
     lenient = False
@@ -85,7 +86,7 @@ MEANT = {
     (WatchedSource, "leaving_finiteness"),
     (WatchedSource, "sliced"),
     # Its rows are made anew, dense, as they are read.
-    *((StandardisedSource, name) for name in ("row_major", "features_in_memory", "stored_entries")),
+    *((StandardisedSource, name) for name in ("row_major", "features_in_memory", "stored_entries", "codes")),
 }
 
 
