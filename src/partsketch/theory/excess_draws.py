@@ -1,32 +1,37 @@
-"""What an averaged fit may lose, as a distribution: draws of a few scalars from fixed random numbers.
+"""What an averaged fit may lose, as a distribution: draws of its error from fixed random numbers.
 
-Write g for the gradient of the loss at the averaged fit and ĝ for the same from the sketches; lengths are measured by
-the stacked Gram matrix. Given the sketched features, `g = (I − β) μ + β ĝ + ζ` (see `excess_law`): ĝ is known, ζ is
-noise that is independent of ĝ, and μ is fixed and unknown, and zero when averaging alone costs nothing.
+Write g for the error of the averaged fit and ĝ for its distance to the stacked one; lengths are measured by the stacked
+Gram matrix. Around μ, what averaging costs by itself, both are Gaussian (see `excess_law`); ĝ is known, and μ is fixed
+and unknown. It is taken for a Gaussian vector of variance τ² in every direction, and τ² has the confidence
+distribution of a variance between groups: `ĝᵀ(Q + τ²)⁻¹ĝ` is chi-square, and τ is zero where that cannot be reached.
+Draws of τ, of the size of the noise, of g given ĝ and of what stands for the unknown Gram matrix give the distribution
+of `gᵀG⁻¹g`, the excess loss of this fit.
 
-For alike partitions β is 1: nothing is asked of μ, and g given ĝ is Gaussian. For very unlike ones β is small, and the
-length of μ has the confidence distribution of a non-central chi-square. Draws of both, of the scale of the noise and of
-what stands for the unknown Gram matrix give the distribution of `gᵀG⁻¹g`, the excess loss of this fit.
-
-When μ may be zero, a draw with μ > 0 can only be too large; so the lower ends take μ = 0 as long as that is not
-rejected at about their own level.
+For alike partitions g − ĝ is independent of ĝ: nothing is asked of μ. For very unlike ones τ is large, and g is ĝ but
+for the error of the stacked fit. In between, when μ may be zero, a draw with μ > 0 can only be too large. So the lower
+ends take μ = 0 as long as that is not rejected at about their own level, and may then miss as much more often than
+their share as the upper ends miss less often: both together cover as often as they say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.confidence import PROBABILITIES, ConfidenceDistribution
-from partsketch.theory.excess_law import LEVELS, ExcessLaw
+from partsketch.theory.excess_law import ExcessLaw
 
 #: Draws behind an interval: the 0.5% tail of one interval is known to about 16% of itself.
-DRAWS = len(LEVELS) * 2730
+DRAWS = 8192
 
 _SEED = 20140
+#: Newton's steps for τ²; each is exact where all variances of ĝ are the same.
+_STEPS = 6
+#: Smallest variance of ĝ in a direction, in units of that of the fit: a single sketch shows nothing of its own error.
+_LEAST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -47,89 +52,81 @@ class GramNoise:
 
 @dataclass(frozen=True, eq=False)
 class _Draws:
-    """Draws of `‖g‖²` with μ drawn and with μ = 0, whether μ is zero, the noise, and ℓ over its estimate."""
+    """Draws of `‖g‖²` with μ drawn and with μ = 0, whether μ is zero, and the noise over its estimate."""
 
     lengths: FloatArray
     lengths_without: FloatArray
-    none: FloatArray
+    none: NDArray[np.bool_]
     noise: FloatArray
-    losses: FloatArray
 
 
 def excess_distributions(
-    laws: Sequence[ExcessLaw], gram: GramNoise, minimal_loss: float
+    law: ExcessLaw, gram: GramNoise, minimal_loss: float
 ) -> tuple[ConfidenceDistribution, ConfidenceDistribution | None, float]:
     """Return the distribution of the excess loss, of it relative to the minimal loss, and its standard deviation."""
     rng = np.random.Generator(np.random.PCG64(_SEED))
-    scales, lengths, without, none, losses = [], [], [], [], []
-    for law in laws:
-        found = _draws(law, DRAWS // len(laws), rng)
-        # The mean of 1/noise is one, that of the noise may be infinite.
-        scales.append(1 + law.own / max(float(np.mean(found.lengths / found.noise)), 1e-300))
-        lengths.append(found.lengths * scales[-1])
-        without.append(found.lengths_without * scales[-1])
-        none.append(found.none)
-        losses.append(found.losses)
+    count = DRAWS // len(law.spread)
+    scenarios = [_draws(law, number, count, rng) for number in range(len(law.spread))]
+    found = _Draws(*(np.concatenate([getattr(one, name) for one in scenarios]) for name in _Draws.__annotations__))
     # `own` is a mean, and so the scale must have the mean 1 where the loss is near its own sketch; elsewhere the scale
     # is the confidence distribution of a known fraction, which has another mean.
-    drawn = np.concatenate(lengths)
-    scale = (gram.freedom - 2 * gram.nearness) / rng.chisquare(gram.freedom, len(drawn))
-    drawn, drawn_without = drawn * scale, np.concatenate(without) * scale
-    share, minimal = float(np.mean(np.concatenate(none))), minimal_loss * np.concatenate(losses)
-    excess = _table(drawn, drawn_without, share)
-    relative = _table(drawn / minimal, drawn_without / minimal, share)
+    scale = (gram.freedom - 2 * gram.nearness) / rng.chisquare(gram.freedom, len(found.lengths))
+    # The mean of 1/noise is one, that of the noise may be infinite.
+    scale *= 1 + law.own / max(float(np.mean(found.lengths / found.noise)), 1e-300)
+    drawn, without = found.lengths * scale, found.lengths_without * scale
+    remaining = max(law.loss_variance - law.loss_coupling**2 * 2 / law.freedom, 0.0)
+    losses = found.noise**law.loss_coupling * np.exp(np.sqrt(remaining) * rng.standard_normal(len(drawn)))
+    none, minimal = float(np.mean(found.none)), minimal_loss * losses
+    excess = _table(drawn, without, none, law.equal_tails)
+    relative = _table(drawn / minimal, without / minimal, none, law.equal_tails)
     # The far tail of a scale of few degrees of freedom has no variance; beyond 1 in 2,000 it is left out.
     kept = np.minimum(drawn, excess.quantile(PROBABILITIES[-1]))
     return excess, relative, float(np.std(kept))
 
 
-def _draws(law: ExcessLaw, count: int, rng: np.random.Generator) -> _Draws:
-    ahead = np.sqrt(law.ahead) * rng.standard_normal(count)
-    aside = max(law.rest - law.ahead, 0.0) * _mean_chi_square(law.rest_dimensions, count, rng)
-    noise, losses = _noise(law, (ahead**2 + aside) / law.rest, rng)
-    ahead, aside = ahead * np.sqrt(noise), aside * noise
-    beside = max(law.spread - law.reach, 0.0) * noise * _mean_chi_square(law.spread_dimensions - 1, count, rng)
-    left = np.maximum(law.length - beside, 0.0)
-    reach = np.sqrt(left)
-    fixed = np.where(left > 0, np.maximum(reach - np.sqrt(law.reach * noise) * rng.standard_normal(count), 0.0), 0.0)
-    centre = law.away * fixed**2 + law.along * law.length + 2 * law.across * fixed * reach
-    return _Draws(
-        lengths=(np.sqrt(np.maximum(centre, 0.0)) + ahead) ** 2 + aside,
-        lengths_without=(np.sqrt(law.along * law.length) + ahead) ** 2 + aside,
-        none=fixed == 0,
-        noise=noise,
-        losses=losses,
-    )
+def _draws(law: ExcessLaw, number: int, count: int, rng: np.random.Generator) -> _Draws:
+    """Draw g given ĝ in one scenario: draw both, and correct g by the regression on what ĝ was drawn wrong."""
+    rank = len(law.distance)
+    spread, crossed, fit = law.spread[number], law.crossed[number], law.fit[number]
+    variances, turns = np.linalg.eigh((spread + spread.T) / 2)
+    variances = np.maximum(variances, max(_LEAST * float(np.trace(fit)) / rank, 1e-300))
+    seen, crossed = turns.T @ law.distance, crossed @ turns
+    slope = crossed / np.sqrt(variances)
+    left = fit - slope @ slope.T
+    values, axes = np.linalg.eigh((left + left.T) / 2)
+    # What ĝ does not tell has a noise of its own: that of other partitions.
+    noise = law.freedom / rng.chisquare(law.freedom, count)
+    seen_noise = law.freedom / rng.chisquare(law.freedom, count)[:, None]
+    first, second, third = rng.standard_normal((3, count, rank))
+    rest = (np.sqrt(noise)[:, None] * second * np.sqrt(np.maximum(values, 0.0))) @ axes.T
+    of_distance = variances * seen_noise
+    between, none = _between(seen**2, of_distance, rng.chisquare(rank, count))
+    fixed = np.sqrt(between) * third
+    wrong = (seen - np.sqrt(of_distance) * first - fixed) / (of_distance + between)
+    error = rest + (np.sqrt(seen_noise) * first) @ slope.T + (seen_noise * wrong) @ crossed.T
+    error += (fixed + between * wrong) @ turns.T
+    without = np.sum((rest + crossed @ (seen / variances)) ** 2, axis=1)
+    return _Draws(np.where(none, without, np.sum(error**2, axis=1)), without, none, noise)
 
 
-def _noise(law: ExcessLaw, rest: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Draw Z and ℓ over their estimates, given `‖ζ‖²` in units of its mean.
-
-    An estimate over its mean is `λ ‖ζ‖² + (1 − λ) w`: part of it is the error itself, and w is independent of that.
-    """
-    across = max(law.rest - law.ahead, 0.0)
-    variance = 2 * (law.ahead**2 + (across**2 / law.rest_dimensions if across > 0 else 0.0)) / law.rest**2
-    shared = min(law.noise_with_rest / variance, 0.9, 0.95 * np.sqrt(law.noise / variance))
-    shared_loss = min(law.loss_with_rest / variance, 0.9, 0.95 * np.sqrt(law.loss / variance))
-    own = (law.noise - shared**2 * variance) / (1 - shared) ** 2
-    covariance = (law.both - shared * shared_loss * variance) / ((1 - shared) * (1 - shared_loss))
-    coupling = float(np.clip(covariance / own, 0.0, 1.5))
-    remaining = max((law.loss - shared_loss**2 * variance) / (1 - shared_loss) ** 2 - coupling**2 * own, 0.0)
-    independent = np.asarray(_mean_chi_square(2 / own, len(rest), rng))
-    of_loss = independent**coupling * np.exp(np.sqrt(remaining) * rng.standard_normal(len(rest)))
-    return (
-        np.asarray(1 / (shared * rest + (1 - shared) * independent)),
-        np.asarray(1 / (shared_loss * rest + (1 - shared_loss) * of_loss)),
-    )
+def _between(squares: FloatArray, variances: FloatArray, chances: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Solve `Σ squares/(variances + τ²) = chance` for every draw; τ² = 0, and true, where it cannot be reached."""
+    none = (1 / variances) @ squares <= chances
+    between = np.zeros_like(chances)
+    for _ in range(_STEPS):
+        inverse = 1 / (variances + between[:, None])
+        value, slope = inverse @ squares, inverse**2 @ squares
+        step = value / np.where(slope > 0, slope, 1.0) * (value / chances - 1)
+        between = np.where(none, 0.0, np.maximum(between + step, 0.0))
+    return between[:, None], none
 
 
-def _mean_chi_square(freedom: float, count: int, rng: np.random.Generator) -> FloatArray | float:
-    """Chi-square variates divided by their degrees of freedom; zero where there is no dimension left."""
-    return rng.chisquare(freedom, count) / freedom if freedom > 1e-6 else 0.0
-
-
-def _table(drawn: FloatArray, drawn_with_none: FloatArray, none: float) -> ConfidenceDistribution:
-    values = np.quantile(drawn, PROBABILITIES)
-    lowest = np.quantile(drawn_with_none, PROBABILITIES)
-    values = np.where(np.asarray(PROBABILITIES) < min(none / 1.5, 0.5), np.minimum(values, lowest), values)
+def _table(drawn: FloatArray, without: FloatArray, none: float, equal_tails: bool) -> ConfidenceDistribution:
+    chances = np.asarray(PROBABILITIES)
+    values = np.quantile(drawn, chances)
+    # What the upper ends miss if μ is zero; the quantiles are those of 1 − chances in reverse.
+    missed = 1 - np.searchsorted(np.sort(without), values[::-1]) / len(without)
+    lower = chances if equal_tails else np.clip(2 * chances - missed, chances, 1.0)
+    lowest = np.minimum(np.quantile(without, lower), values)
+    values = np.where(chances < min(none / 1.5, 0.5), lowest, values)
     return ConfidenceDistribution("quantiles", tuple(float(value) for value in np.maximum.accumulate(values)))

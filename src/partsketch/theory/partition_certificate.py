@@ -22,7 +22,7 @@ from partsketch.theory.arguments import FloatArray
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.confidence import ConfidenceDistribution
 from partsketch.theory.excess_draws import GramNoise, excess_distributions
-from partsketch.theory.excess_law import FitInSketches, excess_laws
+from partsketch.theory.excess_law import FitInSketches, excess_law
 from partsketch.theory.pooled_scatter import PooledScatter, pooled_scatter
 from partsketch.theory.sketch_moments import SketchMoments
 from partsketch.theory.weights import SketchWeights, given_weights
@@ -206,15 +206,13 @@ def _distributions(
         known = ConfidenceDistribution("point", (scalars.length,))
         return known, known.scaled(1 / minimal_loss) if minimal_loss > 0 else None, 0.0
     near = share**2 * weights.squared_loss_products * moments.noise_factors * moments.inverse_scales * moments.ranks
-    gram, variance = _gram_noise(moments, scatter, scalars, near)
-    fit = FitInSketches(scalars.inverses, scalars.distance, share, scalars.own, variance)
-    return excess_distributions(list(excess_laws(moments, weights, scatter, fit)), gram, minimal_loss)
+    fit = FitInSketches(scalars.inverses, scalars.distance, share, scalars.own)
+    law = excess_law(moments, weights, scatter, fit)
+    return excess_distributions(law, _gram_noise(moments, scatter, scalars, near), minimal_loss)
 
 
-def _gram_noise(
-    moments: SketchMoments, scatter: PooledScatter, scalars: ExcessScalars, near: FloatArray
-) -> tuple[GramNoise, float]:
-    """Noise of the Gram matrix where the fit is off, and what of it is left over as variance along the distance.
+def _gram_noise(moments: SketchMoments, scatter: PooledScatter, scalars: ExcessScalars, near: FloatArray) -> GramNoise:
+    """Noise of the Gram matrix where the fit is off.
 
     The same rows estimate both: the estimated length has the variance
     `Σ [2 P_j² + 8 P_j κ_j + 4 κ_j² + 4 P_j ‖u_j‖²]/m_j`, with `P_j = ‖X_jb‖²` and `κ_j` the product of `X_jb` with the
@@ -233,4 +231,4 @@ def _gram_noise(
     given = max(plain + crossed, 0.25 * plain)
     freedom = 2 * float(np.square(total.sum())) / given if given > 0 else 1e9
     nearness = min(1.0, float(near.sum() / total.sum())) if total.sum() > 0 else 0.0
-    return GramNoise(freedom, nearness), (plain + crossed - given) / 4 / length if length > 0 else 0.0
+    return GramNoise(freedom, nearness)
