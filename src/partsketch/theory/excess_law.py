@@ -140,8 +140,8 @@ def _law(moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter,
         of_fit[number] += cost * np.eye(rank) + (1 - fit.share) ** 2 * unlike
     if not np.isfinite(spread).all():
         raise InputError(_BEYOND)
-    inverse = np.linalg.pinv(spread.mean(axis=0), rcond=_FLOOR, hermitian=True)
     middle = variances.mean(axis=0)
+    inverse = _inverse(spread.mean(axis=0), _FLOOR * float(np.trace(of_fit.mean(axis=0))) / rank)
     near = np.concatenate([_near(fit, weights, scatter, middle, inverse, some) for some in parts_of(len(middle))])
     loss_variance, shared = _loss_errors(moments, scatter, parts / total)
     return ExcessLaw(
@@ -250,6 +250,12 @@ def _of_rows(
         return unlike, 0.0
     costs = weights.values**2 * inverse_traces - 2 * weights.values * ranks + leverages
     return unlike, fit.share**2 * max(float(noise @ costs), 0.0) / len(together)
+
+
+def _inverse(matrix: FloatArray, least: float) -> FloatArray:
+    """Return the inverse of a symmetric matrix none of whose eigenvalues is taken to be below a floor."""
+    values, turns = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((turns / np.maximum(values, max(least, 1e-300))) @ turns.T)
 
 
 def _near(
