@@ -7,68 +7,132 @@ import pytest
 from numpy.typing import NDArray
 
 from partsketch import theory
-from partsketch.theory.excess_law import LEVELS, ExcessLaw, FitInSketches, excess_laws
+from partsketch.theory import excess_law as law_module
+from partsketch.theory.excess_draws import _between, _table
+from partsketch.theory.excess_law import ExcessLaw, FitInSketches, excess_law
 from partsketch.theory.partition_certificate import excess_scalars
 
-COLUMNS, SIZE, PARTITIONS, DRAWS = 5, 15, 4, 400
+COLUMNS, SIZE, PARTITIONS, DRAWS = 5, 15, 4, 100
+#: So many rows that their own noise is nothing beside that of the sketches.
+MANY = 10**9
 #: Variances of the sketched residuals of each partition.
 NOISE = {"alike": np.ones(PARTITIONS), "unlike": np.array([0.25, 1.0, 2.0, 8.0])}
 
+Array = NDArray[np.float64]
 
-def laws_and_losses(name: str) -> tuple[list[list[ExcessLaw]], NDArray[np.float64]]:
-    """Draw the noise of the sketches again and again, with the same sketched features and shared coefficients."""
+
+def features() -> list[Array]:
     rng = np.random.default_rng(8)
-    features = [rng.standard_normal((SIZE, COLUMNS)) for _ in range(PARTITIONS)]
-    root = np.linalg.qr(np.vstack(features), mode="r")
-    found, losses = [], np.empty(DRAWS)
-    for draw in range(DRAWS):
-        errors = [np.sqrt(level) * rng.standard_normal(SIZE) for level in NOISE[name]]
-        sketches = [np.column_stack(both) for both in zip(features, errors, strict=True)]
-        moments = theory.sketch_moments(sketches, [1000] * PARTITIONS)
-        weights, scatter = theory.given_weights(moments), theory.pooled_scatter(moments)
-        scalars = excess_scalars(moments, weights, scatter)
-        fit = FitInSketches(scalars.inverses, scalars.distance, 1.0, scalars.own, 0.0)
-        found.append(list(excess_laws(moments, weights, scatter, fit)))
-        # By the sketched Gram matrix, which the law is about; the true coefficients are zero.
-        away = root @ moments.coefficients.mean(axis=0)
-        losses[draw] = away @ away
-    return found, losses
+    return [rng.standard_normal((SIZE, COLUMNS)) for _ in range(PARTITIONS)]
+
+
+def known(errors: list[Array], rows: int = MANY) -> tuple[theory.SketchMoments, theory.PooledScatter]:
+    sketches = [np.column_stack(both) for both in zip(features(), errors, strict=True)]
+    moments = theory.sketch_moments(sketches, [rows] * PARTITIONS)
+    return moments, theory.pooled_scatter(moments)
+
+
+def law_of(errors: list[Array], rows: int = MANY) -> ExcessLaw:
+    moments, scatter = known(errors, rows)
+    weights = theory.given_weights(moments)
+    scalars = excess_scalars(moments, weights, scatter)
+    return excess_law(moments, weights, scatter, FitInSketches(scalars.inverses, scalars.distance, 1.0, scalars.own))
+
+
+def errors_of(name: str, rng: np.random.Generator) -> list[Array]:
+    return [np.sqrt(level) * rng.standard_normal(SIZE) for level in NOISE[name]]
 
 
 @pytest.mark.parametrize("name", NOISE)
-def test_the_loss_given_what_the_sketches_show(name: str) -> None:
-    """Mean and variance of `‖βĝ + ζ‖²`, 400 draws: the mean is known to 3%, the variance to about 15%."""
-    found, losses = laws_and_losses(name)
-    middle = [laws[len(LEVELS) // 2] for laws in found]
-    means = np.array([law.along * law.length + law.rest for law in middle])
-    variances = np.array(
-        [
-            4 * law.along * law.length * law.ahead
-            + 2 * law.ahead**2
-            + 2 * (law.rest - law.ahead) ** 2 / law.rest_dimensions
-            + law.noise * law.rest**2
-            for law in middle
-        ]
+def test_covariances_of_the_error_and_of_what_is_seen(name: str) -> None:
+    """Features stay, noise is drawn: 20,000 times for the covariances, 100 times for the law that is to know them."""
+    rng = np.random.default_rng(9)
+    matrices = features()
+    root = np.linalg.qr(np.vstack(matrices), mode="r")
+    noise = rng.standard_normal((20_000, PARTITIONS, SIZE)) * np.sqrt(NOISE[name])[:, None]
+    fits = np.stack([noise[:, i] @ np.linalg.pinv(matrix).T for i, matrix in enumerate(matrices)], axis=1)
+    stacked = noise.reshape(len(noise), -1) @ np.linalg.pinv(np.vstack(matrices)).T
+    error = fits.mean(axis=1) @ root.T
+    seen = error - stacked @ root.T
+    laws = [law_of(errors_of(name, rng)) for _ in range(DRAWS)]
+    for found, true in (
+        (np.mean([law.fit.mean(axis=0) for law in laws], axis=0), error.T @ error),
+        (np.mean([law.crossed.mean(axis=0) for law in laws], axis=0), error.T @ seen),
+        (np.mean([law.spread.mean(axis=0) for law in laws], axis=0), seen.T @ seen),
+    ):
+        # 44 degrees of freedom behind each law, 100 laws; E is never drawn below zero, which adds a little to the last.
+        assert np.trace(found) == pytest.approx(np.trace(true) / len(noise), rel=0.12)
+
+
+def test_the_noise_of_rows_is_the_least_that_coefficients_differ_by() -> None:
+    """`P_it_i` drawn 20,000 times: what it adds to the error of the stacked fit, written out, to 3%."""
+    rng = np.random.default_rng(10)
+    rows = 65
+    moments, scatter = known(errors_of("unlike", rng), rows)
+    weights = theory.given_weights(moments)
+    scalars = excess_scalars(moments, weights, scatter)
+    fit = FitInSketches(scalars.inverses, scalars.distance, 1.0, scalars.own)
+    found = law_module._of_rows(moments, weights, scatter, fit, NOISE["unlike"])[0]
+    scale = np.sqrt(NOISE["unlike"] * SIZE / (rows - COLUMNS))
+    roots = np.linalg.cholesky(scatter.grams)
+    gradients = np.einsum("kab,nkb->nka", roots, rng.standard_normal((20_000, PARTITIONS, COLUMNS))) * scale[:, None]
+    apart = np.einsum("kab,nkb->nka", scalars.inverses, gradients) - gradients.sum(axis=1, keepdims=True)
+    pulled = np.einsum("kab,nkb->nka", scatter.grams, apart)
+    energies = np.sum(pulled * apart, axis=2).mean(axis=0)
+    expected = np.tensordot(energies, scatter.grams, axes=1) + np.einsum("nka,nkb->ab", pulled, pulled) / 20_000
+    np.testing.assert_allclose(found, expected / SIZE, atol=0.03 * np.trace(found) / COLUMNS)
+    # Where E is drawn as nothing, the noise of 25 rows takes its place.
+    laws = [law_of(errors_of("alike", np.random.default_rng(3)), count) for count in (25, MANY)]
+    few, many = (np.trace(law.spread, axis1=1, axis2=2).min() for law in laws)
+    assert few > 1.1 * many
+
+
+def test_unlike_coefficients_are_drawn_as_far_as_they_are_in_doubt() -> None:
+    moments, scatter = known(errors_of("alike", np.random.default_rng(11)))
+    amounts = np.trace(law_module._unlike(moments, scatter, 1000, np.random.default_rng(1)), axis1=1, axis2=2)
+    own = moments.losses / moments.sizes
+    doubt = np.sum(
+        2
+        * (own * scatter.leverages) ** 2
+        * (COLUMNS - scatter.leverages)
+        / (SIZE - scatter.leverages)
+        / (SIZE - COLUMNS)
     )
-    left = losses - means
-    # Slopes made from estimated variances are off by chance, which lowers the mean a little.
-    assert abs(left.mean()) < 4 * left.std() / np.sqrt(DRAWS) + 0.05 * losses.mean()
-    # Slopes from estimated variances leave a little more.
-    assert 0.75 < np.mean(left**2) / np.mean(variances) < 1.5
-    if name != "alike":
-        # The distance to the stacked fit shows the noisy sketch's error, direction by direction.
-        assert np.mean(left**2) < 0.8 * losses.var()
+    positive = amounts[amounts > 0]
+    # Half of a normal distribution or so: its spread is 0.6 to 1 of the whole one's (squares of estimates: 20% less).
+    assert 0.4 < positive.std() / np.sqrt(doubt) < 1.0
 
 
-def test_levels_rise_and_alike_partitions_share_nothing_with_the_estimates() -> None:
-    """E grows with the level, so ĝ tells less of g; for alike partitions residuals tell nothing of the error."""
-    alike, noisy = (laws_and_losses(name)[0] for name in NOISE)
-    for laws in (*alike, *noisy):
-        assert laws[0].spread <= laws[1].spread <= laws[2].spread
-    for found in (alike, noisy):
-        means = [np.mean([laws[place].spread for laws in found]) for place in range(len(LEVELS))]
-        assert means[0] < 0.99 * means[1] < 0.98 * means[2]
-    shared = [np.mean([laws[0].noise_with_rest for laws in found]) for found in (alike, noisy)]
-    # 2/m times the leverage that the noisy sketch has in its own direction; variances of 15 rows leave a little of 0.
-    assert shared[0] < 0.01
-    assert shared[1] > 4 * shared[0]
+def test_noise_is_shared_alike_where_chance_explains_the_differences() -> None:
+    rng = np.random.default_rng(1)
+    free = np.full(4, 8.0)
+    alike = law_module._shared(np.array([1.0, 1.1, 0.9, 1.05]), free, 50, rng)
+    assert np.ptp(alike) < 1e-12
+    apart = law_module._shared(np.array([100.0, 1.0, 1.0, 1.0]), free, 400, rng)
+    ratio = apart[:, 0] / apart[:, 1]
+    assert 40 < np.median(ratio) < 110
+    # Of the logarithms of both: about twice ψ'(4) = 0.28, a little less where they are drawn together.
+    assert 0.35 < np.var(np.log(ratio)) < 0.7
+    # A partition without noise has none.
+    assert not law_module._shared(np.array([0.0, 1.0, 2.0, 1.0]), free, 5, rng)[:, 0].any()
+
+
+def test_variance_between_groups_solves_its_equation() -> None:
+    squares, variances = np.array([9.0, 1.0, 0.1]), np.array([[0.5, 1.0, 2.0], [0.1, 0.1, 4.0], [5.0, 5.0, 5.0]])
+    chances = np.array([2.0, 3.0, 2.5])
+    between, none = _between(squares, variances, chances)
+    np.testing.assert_allclose((1 / (variances[:2] + between[:2])) @ squares, chances[:2], rtol=1e-6)
+    assert none.tolist() == [False, False, True]
+    assert between[2, 0] == 0
+
+
+def test_lower_ends_make_up_for_upper_ends_that_cover_too_often() -> None:
+    """If μ is zero the interval of 90% holds 90% of the draws without μ, unless tails must be equal."""
+    rng = np.random.default_rng(4)
+    without = rng.chisquare(5, 50_000)
+    drawn = without * (1 + rng.random(50_000))
+    for equal_tails, share in ((False, 0.90), (True, 0.945)):
+        low, high = _table(drawn, without, 1.0, equal_tails).interval(0.90)
+        assert np.mean((without >= low) & (without <= high)) == pytest.approx(share, abs=0.01)
+    # A share of draws without μ that is below the chance of the end says that μ is not zero.
+    assert _table(drawn, without, 0.01, False).quantile(0.05) == pytest.approx(np.quantile(drawn, 0.05))
