@@ -258,7 +258,8 @@ def _direction_share(parts: Sequence[PartitionMoments]) -> float:
     """Return which share of its degrees of freedom the gain of random partitions has, from their scores.
 
     Noise in few directions leaves `(tr Ψ)²/tr Ψ²` of r, and noise with heavy tails makes the lengths of scores vary
-    more than those of Gaussian ones; the smaller of the two is taken.
+    more than those of Gaussian ones; the smaller of the two is taken. It is an estimate from the scores of k partitions
+    and too large by chance as often as too small, so one partition's worth of it, a k-th, is not counted on.
     """
     pooled = pooled_moments(list(parts))
     rank, freedom = max(pooled.rank, 1), len(parts) - 1
@@ -274,4 +275,5 @@ def _direction_share(parts: Sequence[PartitionMoments]) -> float:
     directions = trace**2 / unbiased if unbiased > 0 else float(rank)
     variance = float(np.var(lengths, ddof=1))
     even = 2 * float(np.square(lengths.mean())) / variance if variance > 0 else float(rank)
-    return float(np.clip(min(directions, even) / rank, 1 / rank, 1.0))
+    counted = freedom / len(parts)
+    return float(np.clip(counted * min(directions, even, rank) / rank, 1 / rank, 1.0))
