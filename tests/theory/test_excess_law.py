@@ -48,7 +48,7 @@ def test_covariances_of_the_error_and_of_what_is_seen(name: str) -> None:
     """Features stay, noise is drawn: 20,000 times for the covariances, 100 times for the law that is to know them."""
     rng = np.random.default_rng(9)
     matrices = features()
-    root = np.linalg.qr(np.vstack(matrices), mode="r")
+    root = np.asarray(np.linalg.qr(np.vstack(matrices), mode="r"))
     noise = rng.standard_normal((20_000, PARTITIONS, SIZE)) * np.sqrt(NOISE[name])[:, None]
     fits = np.stack([noise[:, i] @ np.linalg.pinv(matrix).T for i, matrix in enumerate(matrices)], axis=1)
     stacked = noise.reshape(len(noise), -1) @ np.linalg.pinv(np.vstack(matrices)).T
