@@ -10,7 +10,7 @@ of `gᵀG⁻¹g`, the excess loss of this fit.
 For alike partitions g − ĝ is independent of ĝ: nothing is asked of μ. For very unlike ones τ is large, and g is ĝ but
 for the error of the stacked fit. In between, when μ may be zero, a draw with μ > 0 can only be too large. So the lower
 ends take μ = 0 as long as that is not rejected at about their own level, and may then miss as much more often than
-their share as the upper ends miss less often: both together cover as often as they say.
+their share as the upper ends miss less often, as far as the draws have μ = 0: both together cover as often as they say.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ def _table(drawn: FloatArray, without: FloatArray, none: float, equal_tails: boo
     values = np.quantile(drawn, chances)
     # What the upper ends miss if μ is zero; the quantiles are those of 1 − chances in reverse.
     missed = 1 - np.searchsorted(np.sort(without), values[::-1]) / len(without)
-    lower = chances if equal_tails else np.clip(2 * chances - missed, chances, 1.0)
-    lowest = np.minimum(np.quantile(without, lower), values)
+    # The less the draws say that it is, the less lower ends may make up for that.
+    more = 0.0 if equal_tails else none * np.maximum(chances - missed, 0.0)
+    lowest = np.minimum(np.quantile(without, np.minimum(chances + more, 1.0)), values)
     values = np.where(chances < min(none / 1.5, 0.5), lowest, values)
     return ConfidenceDistribution("quantiles", tuple(float(value) for value in np.maximum.accumulate(values)))

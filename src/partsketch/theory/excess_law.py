@@ -127,7 +127,9 @@ def _law(moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter,
     total = float(parts.sum())
     free = moments.sizes - moments.ranks
     freedom = _freedom(parts / total, free)
-    variances = _shared(estimates, free, scenario_count(rank), rng)
+    # Noise is alike per row, not per sketch row.
+    rows = np.maximum(moments.row_counts - moments.ranks, 1.0) / moments.sizes
+    variances = _shared(estimates / rows, free, scenario_count(rank), rng) * rows
     variances *= (total / (variances @ traces))[:, None]
     spread, crossed, of_fit = _products(fit, weights, scatter, variances)
     amounts = _unlike(moments, scatter, len(variances), rng)
