@@ -104,3 +104,9 @@ def test_everything_public_is_in_the_api_reference(site: Path) -> None:
     for module in (partsketch.theory, partsketch.simulate):
         names = {f"{module.__name__}.{name}" for name in module.__all__ if callable(getattr(module, name))}
         assert names <= page.anchors
+
+
+def test_formulas_are_typeset_without_scripts(site: Path) -> None:
+    page = (site / "mathematics.html").read_text()
+    assert page.count("<math") > 50
+    assert "mathjax" not in page.lower()
