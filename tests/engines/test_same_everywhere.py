@@ -14,7 +14,7 @@ import partsketch as ps
 from partsketch import LocalEngine
 from partsketch.fitting.fit import Fit, fit_source
 from partsketch.fitting.options import FitOptions
-from partsketch.model.methods import METHODS
+from partsketch.model.methods import FIT_METHODS
 from partsketch.sources import Source, open_source
 
 # PySpark says so whenever it is loaded; pandas is not used here.
@@ -68,7 +68,7 @@ def assert_same(found: Fit, expected: Fit) -> None:
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FIT_METHODS)
 def test_all_methods(cluster: str, method: str, folder: Path, request: pytest.FixtureRequest) -> None:
     engine = request.getfixturevalue(f"{cluster}_engine")
     source = opened(folder, "order")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partsketch.model.methods import METHODS
+from partsketch.model.methods import FIT_METHODS, METHODS
 from partsketch.planner import costs
 from partsketch.planner.calibration import Calibration, at_width
 from partsketch.planner.memory import peak_bytes
@@ -56,7 +56,7 @@ def test_an_orthogonal_sketch_costs_an_exact_pass() -> None:
 
 
 # Files with noise are combined, and no plan chooses that.
-@pytest.mark.parametrize("method", [name for name in METHODS if name != "noisy"])
+@pytest.mark.parametrize("method", FIT_METHODS)
 @given(
     rows=st.integers(1_000, 10**8),
     columns=st.integers(2, 400),
