@@ -46,6 +46,7 @@ class Able(SourceWrapper):
         "opened_files": DataFiles("", ("a.csv",), ("a.csv",), "CSV"),
         "unreadable": (PartitionLeftOut("b.csv", None, "it is damaged"),),
         "on_cluster": False,
+        "partition_count": 4,
         "codes": Codes(3, 1),
         "notes": ("a column was left out",),
     }
@@ -85,6 +86,9 @@ def wrapped() -> dict[type[SourceWrapper], SourceWrapper]:
 MEANT = {
     (WatchedSource, "leaving_finiteness"),
     (WatchedSource, "sliced"),
+    # The one has labels of its own, the other none.
+    (LabelledSource, "partition_count"),
+    (ShiftedSource, "partition_count"),
     # Its rows are made anew, dense, as they are read.
     *((StandardisedSource, name) for name in ("row_major", "features_in_memory", "stored_entries", "codes")),
 }
