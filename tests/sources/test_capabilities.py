@@ -51,10 +51,16 @@ class Able(SourceWrapper):
         "notes": ("a column was left out",),
     }
     lenient = False
+    labelless = False
 
     def leaving_finiteness(self) -> Source:
         found = Able(self.source)
         found.__dict__["lenient"] = True
+        return found
+
+    def leaving_labels(self) -> Source:
+        found = Able(self.source)
+        found.__dict__["labelless"] = True
         return found
 
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[Block]:
@@ -86,6 +92,8 @@ def wrapped() -> dict[type[SourceWrapper], SourceWrapper]:
 MEANT = {
     (WatchedSource, "leaving_finiteness"),
     (WatchedSource, "sliced"),
+    (WatchedSource, "leaving_labels"),
+    (LabelledSource, "leaving_labels"),
     # The one has labels of its own, the other none.
     (LabelledSource, "partition_count"),
     (ShiftedSource, "partition_count"),
@@ -112,7 +120,7 @@ def all_subclasses(kind: type) -> set[type]:
 def test_every_wrapper_is_looked_at() -> None:
     assert set(wrapped()) == all_subclasses(SourceWrapper)
     assert set(Able.answers) == set(PROPERTIES)
-    assert METHODS == ["leaving_finiteness", "sliced"]
+    assert METHODS == ["leaving_finiteness", "leaving_labels", "sliced"]
 
 
 @pytest.mark.parametrize("name", PROPERTIES)
@@ -128,6 +136,12 @@ def test_leaving_finiteness_goes_through(wrapper: SourceWrapper) -> None:
     expected = (type(wrapper), "leaving_finiteness") not in MEANT
     assert block.weights is not None
     assert bool(block.weights[0]) is expected
+
+
+@pytest.mark.parametrize("wrapper", wrapped().values(), ids=lambda wrapper: type(wrapper).__name__)
+def test_leaving_labels_goes_through(wrapper: SourceWrapper) -> None:
+    inner = wrapper.leaving_labels().source  # type: ignore[attr-defined]
+    assert inner.labelless is ((type(wrapper), "leaving_labels") not in MEANT)
 
 
 @pytest.mark.parametrize("wrapper", wrapped().values(), ids=lambda wrapper: type(wrapper).__name__)

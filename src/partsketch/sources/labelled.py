@@ -46,6 +46,10 @@ class LabelledSource(SourceWrapper):
         for block in self.source.read(start, stop, block_rows):
             yield replace(block, labels=self.labels[block.row_numbers])  # type: ignore[type-var]
 
+    def leaving_labels(self) -> LabelledSource:
+        """Return this source: its labels are at hand, and cost nothing."""
+        return self
+
     def sliced(self, start: int, stop: int | None) -> LabelledSource | None:
         """Return the source of rows start to stop, numbered from zero; None when the other source cannot."""
         part = self.source.sliced(start, stop)

@@ -138,6 +138,10 @@ class SourceWrapper(Capabilities):
         """Return this source without its check for NaN and infinity."""
         return self.around(self.source.leaving_finiteness())
 
+    def leaving_labels(self) -> Source:
+        """Return this source without labels of rows."""
+        return self.around(self.source.leaving_labels())
+
     def sliced(self, start: int, stop: int | None) -> Source | None:
         """Return the source of rows start to stop, numbered from zero, if rows are held."""
         part = self.source.sliced(start, stop)

@@ -234,6 +234,10 @@ class WatchedSource(SourceWrapper):
         """Return this source: the sketch would otherwise read behind the watcher's back."""
         return self
 
+    def leaving_labels(self) -> Source:
+        """Return this source: the watcher goes by labels."""
+        return self
+
     def sliced(self, start: int, stop: int | None) -> None:
         """Refuse: what is watched stays in this process."""
 
