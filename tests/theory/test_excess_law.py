@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from partsketch import theory
 from partsketch.theory import excess_law as law_module
-from partsketch.theory.excess_draws import _between, _table
+from partsketch.theory.excess_draws import distribution_of, variance_between
 from partsketch.theory.excess_law import ExcessLaw, FitInSketches, excess_law
 from partsketch.theory.partition_certificate import excess_scalars
 
@@ -72,7 +72,7 @@ def test_the_noise_of_rows_is_the_least_that_coefficients_differ_by() -> None:
     weights = theory.given_weights(moments)
     scalars = excess_scalars(moments, weights, scatter)
     fit = FitInSketches(scalars.inverses, scalars.distance, 1.0, scalars.own)
-    found = law_module._of_rows(moments, weights, scatter, fit, NOISE["unlike"])[0]
+    found = law_module.error_of_rows(moments, weights, scatter, fit, NOISE["unlike"])[0]
     scale = np.sqrt(NOISE["unlike"] * SIZE / (rows - COLUMNS))
     roots = np.linalg.cholesky(scatter.grams)
     gradients = np.einsum("kab,nkb->nka", roots, rng.standard_normal((20_000, PARTITIONS, COLUMNS))) * scale[:, None]
@@ -89,7 +89,7 @@ def test_the_noise_of_rows_is_the_least_that_coefficients_differ_by() -> None:
 
 def test_unlike_coefficients_are_drawn_as_far_as_they_are_in_doubt() -> None:
     moments, scatter = known(errors_of("alike", np.random.default_rng(11)))
-    amounts = np.trace(law_module._unlike(moments, scatter, 1000, np.random.default_rng(1)), axis1=1, axis2=2)
+    amounts = np.trace(law_module.unlike_scatter(moments, scatter, 1000, np.random.default_rng(1)), axis1=1, axis2=2)
     own = moments.losses / moments.sizes
     doubt = np.sum(
         2
@@ -106,21 +106,21 @@ def test_unlike_coefficients_are_drawn_as_far_as_they_are_in_doubt() -> None:
 def test_noise_is_shared_alike_where_chance_explains_the_differences() -> None:
     rng = np.random.default_rng(1)
     free = np.full(4, 8.0)
-    alike = law_module._shared(np.array([1.0, 1.1, 0.9, 1.05]), free, 50, rng)
+    alike = law_module.shared_noise(np.array([1.0, 1.1, 0.9, 1.05]), free, 50, rng)
     assert np.ptp(alike) < 1e-12
-    apart = law_module._shared(np.array([100.0, 1.0, 1.0, 1.0]), free, 400, rng)
+    apart = law_module.shared_noise(np.array([100.0, 1.0, 1.0, 1.0]), free, 400, rng)
     ratio = apart[:, 0] / apart[:, 1]
     assert 40 < np.median(ratio) < 110
     # Of the logarithms of both: about twice ψ'(4) = 0.28, a little less where they are drawn together.
     assert 0.35 < np.var(np.log(ratio)) < 0.7
     # A partition without noise has none.
-    assert not law_module._shared(np.array([0.0, 1.0, 2.0, 1.0]), free, 5, rng)[:, 0].any()
+    assert not law_module.shared_noise(np.array([0.0, 1.0, 2.0, 1.0]), free, 5, rng)[:, 0].any()
 
 
 def test_variance_between_groups_solves_its_equation() -> None:
     squares, variances = np.array([9.0, 1.0, 0.1]), np.array([[0.5, 1.0, 2.0], [0.1, 0.1, 4.0], [5.0, 5.0, 5.0]])
     chances = np.array([2.0, 3.0, 2.5])
-    between, none = _between(squares, variances, chances)
+    between, none = variance_between(squares, variances, chances)
     np.testing.assert_allclose((1 / (variances[:2] + between[:2])) @ squares, chances[:2], rtol=1e-6)
     assert none.tolist() == [False, False, True]
     assert between[2, 0] == 0
@@ -132,7 +132,7 @@ def test_lower_ends_make_up_for_upper_ends_that_cover_too_often() -> None:
     without = rng.chisquare(5, 50_000)
     drawn = without * (1 + rng.random(50_000))
     for equal_tails, share in ((False, 0.90), (True, 0.945)):
-        low, high = _table(drawn, without, 1.0, equal_tails).interval(0.90)
+        low, high = distribution_of(drawn, without, 1.0, equal_tails).interval(0.90)
         assert np.mean((without >= low) & (without <= high)) == pytest.approx(share, abs=0.01)
     # A share of draws without μ that is below the chance of the end says that μ is not zero.
-    assert _table(drawn, without, 0.01, False).quantile(0.05) == pytest.approx(np.quantile(drawn, 0.05))
+    assert distribution_of(drawn, without, 0.01, False).quantile(0.05) == pytest.approx(np.quantile(drawn, 0.05))

@@ -77,8 +77,8 @@ def excess_distributions(
     remaining = max(law.loss_variance - law.loss_coupling**2 * 2 / law.freedom, 0.0)
     losses = found.noise**law.loss_coupling * np.exp(np.sqrt(remaining) * rng.standard_normal(len(drawn)))
     none, minimal = float(np.mean(found.none)), minimal_loss * losses
-    excess = _table(drawn, without, none, law.equal_tails)
-    relative = _table(drawn / minimal, without / minimal, none, law.equal_tails)
+    excess = distribution_of(drawn, without, none, law.equal_tails)
+    relative = distribution_of(drawn / minimal, without / minimal, none, law.equal_tails)
     # The far tail of a scale of few degrees of freedom has no variance; beyond 1 in 2,000 it is left out.
     kept = np.minimum(drawn, excess.quantile(PROBABILITIES[-1]))
     return excess, relative, float(np.std(kept))
@@ -100,7 +100,7 @@ def _draws(law: ExcessLaw, number: int, count: int, rng: np.random.Generator) ->
     first, second, third = rng.standard_normal((3, count, rank))
     rest = (np.sqrt(noise)[:, None] * second * np.sqrt(np.maximum(values, 0.0))) @ axes.T
     of_distance = variances * seen_noise
-    between, none = _between(seen**2, of_distance, rng.chisquare(rank, count))
+    between, none = variance_between(seen**2, of_distance, rng.chisquare(rank, count))
     fixed = np.sqrt(between) * third
     wrong = (seen - np.sqrt(of_distance) * first - fixed) / (of_distance + between)
     error = rest + (np.sqrt(seen_noise) * first) @ slope.T + (seen_noise * wrong) @ crossed.T
@@ -109,7 +109,9 @@ def _draws(law: ExcessLaw, number: int, count: int, rng: np.random.Generator) ->
     return _Draws(np.where(none, without, np.sum(error**2, axis=1)), without, none, noise)
 
 
-def _between(squares: FloatArray, variances: FloatArray, chances: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+def variance_between(
+    squares: FloatArray, variances: FloatArray, chances: FloatArray
+) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Solve `Σ squares/(variances + τ²) = chance` for every draw; τ² = 0, and true, where it cannot be reached."""
     none = (1 / variances) @ squares <= chances
     between = np.zeros_like(chances)
@@ -121,7 +123,8 @@ def _between(squares: FloatArray, variances: FloatArray, chances: FloatArray) ->
     return between[:, None], none
 
 
-def _table(drawn: FloatArray, without: FloatArray, none: float, equal_tails: bool) -> ConfidenceDistribution:
+def distribution_of(drawn: FloatArray, without: FloatArray, none: float, equal_tails: bool) -> ConfidenceDistribution:
+    """Return the distribution of what was drawn; lower ends may make up for upper ends where chance explains it all."""
     chances = np.asarray(PROBABILITIES)
     values = np.quantile(drawn, chances)
     # What the upper ends miss if μ is zero; the quantiles are those of 1 − chances in reverse.

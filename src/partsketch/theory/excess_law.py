@@ -24,9 +24,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import digamma, ndtri, polygamma
 
 from partsketch.common.errors import InputError
+from partsketch.common.special import digamma, ndtri, polygamma
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.pooled_scatter import PooledScatter
 from partsketch.theory.sketch_moments import SketchMoments
@@ -129,12 +129,12 @@ def _law(moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter,
     freedom = _freedom(parts / total, free)
     # Noise is alike per row, not per sketch row.
     rows = np.maximum(moments.row_counts - moments.ranks, 1.0) / moments.sizes
-    variances = _shared(estimates / rows, free, scenario_count(rank), rng) * rows
+    variances = shared_noise(estimates / rows, free, scenario_count(rank), rng) * rows
     variances *= (total / (variances @ traces))[:, None]
     spread, crossed, of_fit = _products(fit, weights, scatter, variances)
-    amounts = _unlike(moments, scatter, len(variances), rng)
+    amounts = unlike_scatter(moments, scatter, len(variances), rng)
     for number, (values, unlike) in enumerate(zip(variances, amounts, strict=True)):
-        least, cost = _of_rows(moments, weights, scatter, fit, values)
+        least, cost = error_of_rows(moments, weights, scatter, fit, values)
         missing = max(1 - float(np.trace(unlike)) / max(float(np.trace(least)), 1e-300), 0.0)
         unlike = unlike + missing * least
         spread[number] += fit.share**2 * unlike + cost * np.eye(rank)
@@ -183,7 +183,7 @@ def _freedom(parts: FloatArray, free: FloatArray) -> float:
     return max(2 / max(variance, 1e-12), float(free.min()))
 
 
-def _shared(estimates: FloatArray, free: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+def shared_noise(estimates: FloatArray, free: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
     """Draw v_i, but for their sum: normal logarithms, drawn towards their mean as far as chance explains them."""
     errors = polygamma(1, free / 2)
     some = estimates > 0
@@ -212,7 +212,7 @@ def _products(
     return sums[0], sums[1], sums[2]
 
 
-def _unlike(moments: SketchMoments, scatter: PooledScatter, count: int, rng: np.random.Generator) -> FloatArray:
+def unlike_scatter(moments: SketchMoments, scatter: PooledScatter, count: int, rng: np.random.Generator) -> FloatArray:
     """Draw E: the traces of the error of the stacked fit by both estimates of v_i differ by tr E and by noise.
 
     The noise has variance `Σ 2 (v_i t_i)² (r_i − t_i)/((m_i − t_i)(m_i − r_i))`.
@@ -232,7 +232,7 @@ def _unlike(moments: SketchMoments, scatter: PooledScatter, count: int, rng: np.
     return np.asarray(amounts[:, None, None] * shape)
 
 
-def _of_rows(
+def error_of_rows(
     moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter, fit: FitInSketches, variances: FloatArray
 ) -> tuple[FloatArray, float]:
     """Return E and the variance of μ per direction that the noise of the rows gives to shared coefficients.

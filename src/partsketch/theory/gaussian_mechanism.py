@@ -20,9 +20,9 @@ from __future__ import annotations
 import math
 
 from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
 from partsketch.common.errors import InputError
+from partsketch.common.special import log_ndtr
 
 #: What may be promised: beyond these the numbers of the mechanism leave the range in which its samples are exact.
 LEAST_EPSILON, MOST_EPSILON = 0.001, 50.0
