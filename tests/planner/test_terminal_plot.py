@@ -26,3 +26,10 @@ def test_higher_values_are_higher_and_labels_are_the_ends() -> None:
 def test_what_cannot_be_drawn_is_left_out() -> None:
     assert terminal_plot({"none": [(1.0, 0.0), (2.0, math.nan)]}, title="t", x_label="k") == ""
     assert "●" in terminal_plot({"one": [(2.0, 3.0)]}, title="t", x_label="k", percent=False)
+
+
+def test_the_least_and_the_largest_double_have_places() -> None:
+    ends = [(1.0, 5e-324), (2.0, 1.0), (4.0, 1.7976931348623157e308)]
+    assert terminal_plot({"all": ends}, title="t", x_label="k").count("●") == 4  # three points and the legend
+    for value in (5e-324, 1.7976931348623157e308):
+        assert "●" in terminal_plot({"one": [(1.0, value)]}, title="t", x_label="k")

@@ -145,3 +145,10 @@ def test_the_divergence_is_that_of_the_two_laws() -> None:
     assert ps.theory.row_removal_divergence(0.0, 30, 2.0) == 0
     with pytest.raises(InputError, match="leverage"):
         ps.theory.row_removal_divergence(1.5, 30)
+
+
+def test_columns_beyond_sums_of_squares_are_refused_in_a_sentence() -> None:
+    rows = table()
+    rows = rows.set_column(2, "y", pa.array(np.where(np.arange(len(rows)) % 2, 1.7e308, -1.7e308)))
+    with pytest.raises(InputError, match="squares overflow"):
+        ps.sketch(rows, "y", allow=[])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 
 _MARKS = "●○×+◆◇△□"
@@ -54,7 +55,7 @@ def terminal_plot(
             if grid[row][column] == " ":
                 grid[row][column] = marks[name]
     labels = {0: _label(y_high, percent), height // 2: "", height - 1: _label(y_low, percent)}
-    labels[height // 2] = _label(math.sqrt(y_low * y_high), percent)
+    labels[height // 2] = _label(math.sqrt(y_low) * math.sqrt(y_high), percent)
     margin = max(len(label) for label in labels.values())
     lines = [title]
     lines += [f"{labels.get(row, ''):>{margin}} │{''.join(line).rstrip()}" for row, line in enumerate(grid)]
@@ -67,11 +68,13 @@ def terminal_plot(
 
 def _range(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
-    return (low, high) if high > low * (1 + 1e-9) else (low / 2, high * 2)
+    # Halves and doubles that are still numbers.
+    return (low, high) if high > low * (1 + 1e-9) else (low / 2 or low, min(high * 2, sys.float_info.max))
 
 
 def _place(value: float, low: float, high: float) -> float:
-    return math.log(value / low) / math.log(high / low)
+    # Differences of logarithms: ratios of the largest and the least double are no numbers.
+    return (math.log(value) - math.log(low)) / (math.log(high) - math.log(low) or 1.0)
 
 
 def _label(value: float, percent: bool) -> str:

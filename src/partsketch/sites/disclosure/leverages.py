@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.errors import InputError
 from partsketch.engines.base import Engine
 from partsketch.engines.gather import Collector, gather, make_tasks
 from partsketch.engines.run import run_tasks
 from partsketch.engines.tolerance import Tolerance
 from partsketch.sketches.base import SEGMENT_ROWS, Merging, SketchSpecification
 from partsketch.sources.base import Block, Source
+from partsketch.summaries.feeder import TOO_LARGE
 from partsketch.summaries.partitions import Partitioning
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import Feeder, PassRequest, Piece, SummaryRequest
@@ -127,7 +129,10 @@ class _Leverages:
 
 def whitening_of(factor: Summary) -> Whitening:
     """Return what whitens the rows of an exact factor."""
-    rows = factor.rows.moved(-factor.centre).high
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = factor.rows.moved(-factor.centre).high
+    if not np.isfinite(rows).all():
+        raise InputError(TOO_LARGE)
     sizes = np.abs(rows).max(axis=0)
     units = np.where(sizes > 0, sizes, 1.0)
     _, values, directions = np.linalg.svd(rows / units, full_matrices=False)
