@@ -194,3 +194,8 @@ def test_random_sketches_are_refused() -> None:
     sketch = ps.sketch(ROWS[COLUMNS], "y", random_state=0)
     with pytest.raises(ps.InputError, match="exact summaries"):
         ps.read_summaries(sketch)
+
+
+def test_a_formula_without_columns_is_refused() -> None:
+    with pytest.raises(ps.InputError, match="nothing to summarise"):
+        ps.summarise(clustered_rows(), formula="~ 1")

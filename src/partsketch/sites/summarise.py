@@ -26,6 +26,8 @@ def summarise_data(request: DataRequest, options: SketchOptions, engine: Any) ->
     """Summarise the rows of every partition exactly, in one pass."""
     with using_engine(engine, request.data) as runner:
         source = request.open(options.partition_column, fit_intercept=True, engine=runner)
+        if not (source.feature_names or source.target_names):
+            raise InputError("There is nothing to summarise: name at least one column.")
         return Summaries(sketch_source(source, options, runner).summaries)
 
 
