@@ -229,7 +229,8 @@ def _check_promise(header: _Header) -> None:
         reaches += bounds.reach**2 * (name not in targets)
     if not 0 < promise.clip <= math.sqrt(1 + reaches) * (1 + _ROUNDING):
         raise HeaderError("'clip' is not between zero and the largest norm that bounds allow")
-    if abs(promise.norm**2 - promise.clip**2 - squares) > _ROUNDING * promise.norm**2:
+    # Squares beyond 1e300 are no numbers any more.
+    if not 0 < promise.norm < 1e150 or abs(promise.norm**2 - promise.clip**2 - squares) > _ROUNDING * promise.norm**2:
         raise HeaderError("'norm' is not that of rows clipped so")
     try:
         needed = noise_of(promise.epsilon, promise.delta, promise.norm, len(header.columns))
