@@ -78,6 +78,7 @@ RULES: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
     (within("promise", None, "clip", 0.0), "'clip'"),
     (within("promise", None, "clip", 1e9), "'clip'"),
     (within("promise", None, "norm", 0.1), "'norm'"),
+    (within("promise", None, "norm", 1e300), "'norm'"),
     (within("promise", None, "epsilon", 0.5), "'noise' is not what its promise takes"),
     (within("promise", None, "epsilon", -1), "epsilon is -1"),
     (within("promise", None, "delta", 1e-9), "'noise' is not what its promise takes"),
