@@ -10,6 +10,7 @@ import pytest
 from linearmodels.iv import IV2SLS
 
 import partsketch as ps
+from partsketch.common.errors import InputError
 from tests.questions.data import clustered_rows
 
 
@@ -77,6 +78,22 @@ def test_instruments_that_nearly_depend_and_columns_far_from_zero() -> None:
     )
     np.testing.assert_allclose(one.coefficients, two.coefficients, rtol=1e-8)
     np.testing.assert_allclose(one.standard_errors[1:], two.standard_errors[1:], rtol=1e-8)
+
+
+def test_nothing_is_said_of_least_squares() -> None:
+    """Instruments do not minimise the loss: to state that nothing is lost, or that least squares is known, is false."""
+    model = SUMMARIES.instrument("fare", "price", "tax", "night")
+    plain = SUMMARIES.fit("fare", ["night", "price"])
+    assert abs(model.column_coefficients[2, 0] - plain.column_coefficients[2, 0]) > 0.1
+    assert model.certificate.kind == "unavailable"
+    assert model.certificate.excess_loss is None
+    assert "Excess loss" not in str(model)
+    with pytest.raises(InputError, match="instruments aim at other coefficients"):
+        model.conf_int(of="exact")
+
+
+def test_a_tiny_p_value_is_a_bound() -> None:
+    assert "p < 1e-16" in str(SUMMARIES.instrument("fare", "price", "tax", "night"))
 
 
 def test_intercepts_of_partitions() -> None:

@@ -134,7 +134,7 @@ def certify(
 ) -> Certificate:
     """Return the certificate of the fit of target `number`, from the summaries alone and their moments."""
     if regression.penalty > 0:
-        return _unavailable("a ridge fit is biased on purpose, and the theory covers least squares only")
+        return unavailable_certificate("a ridge fit is biased on purpose, and the theory covers least squares only")
     weights = combination.weights[:, number]
     try:
         if method == "exact":
@@ -144,7 +144,7 @@ def certify(
         choice = combination.stacking[number] if combination.stacking else None
         return _of_sketches(method, summaries, weights, moments, regression.averaging, choice)
     except InputError as error:
-        return _unavailable(str(error).rstrip("."))
+        return unavailable_certificate(str(error).rstrip("."))
 
 
 def _of_exact(combination: Combination, row_count: int, target: int) -> Certificate:
@@ -252,7 +252,8 @@ def _from_estimate(estimate: CertificateEstimate, subject: str, heterogeneity: H
     )
 
 
-def _unavailable(reason: str) -> Certificate:
+def unavailable_certificate(reason: str) -> Certificate:
+    """Return the certificate that says nothing, and why."""
     return Certificate(
         kind="unavailable",
         excess_loss=None,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.common.units import p_value_phrase
 from partsketch.model.moments import FitMoments
 from partsketch.sketches.base import get_sketch, law_of_kind
 from partsketch.summaries.summary import Summary
@@ -58,8 +59,8 @@ def weighted_fit(summaries: Sequence[Summary], moments: FitMoments, choice: Stac
             )
         if test.p_value < LEAST_AGREEMENT:
             raise InputError(
-                f"weights by information assume shared coefficients, and partitions do not have them (p = "
-                f"{test.p_value:.2g}); use weighting='auto' or 'rows'"
+                f"weights by information assume shared coefficients, and partitions do not have them "
+                f"({p_value_phrase(test.p_value)}); use weighting='auto' or 'rows'"
             )
     return stacked_fit(moments.sketches, [summary.row_count for summary in summaries], law, choice.weights)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from partsketch.common.units import p_value_phrase
+
 
 @dataclass(frozen=True)
 class FirstStage:
@@ -36,13 +38,14 @@ class InstrumentTests:
         """Return what is to be said of the instruments."""
         found = [
             f"First stage of {stage.column!r}: F = {stage.statistic:.4g} with {stage.df[0]} and {stage.df[1]:.4g} "
-            f"degrees of freedom, p = {stage.p_value:.3g}."
+            f"degrees of freedom, {p_value_phrase(stage.p_value, 3)}."
             for stage in self.first_stages
         ]
         if self.overidentification is not None:
             test = self.overidentification
             found.append(
-                f"Sargan's test: {test.statistic:.4g} with {test.df} degrees of freedom, p = {test.p_value:.3g}."
+                f"Sargan's test: {test.statistic:.4g} with {test.df} degrees of freedom, "
+                f"{p_value_phrase(test.p_value, 3)}."
             )
         return found
 

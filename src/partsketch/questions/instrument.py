@@ -17,6 +17,7 @@ from partsketch.common.linalg.blas import one_thread_each
 from partsketch.common.linalg.double_double import DoubleDouble
 from partsketch.common.linalg.solution import Solution
 from partsketch.common.linalg.solve import factor_of_rows, solve_least_squares
+from partsketch.model.certificate import unavailable_certificate
 from partsketch.model.inference import Inference
 from partsketch.model.instruments import FirstStage, InstrumentTests, Overidentification
 from partsketch.model.intervals import TRUTH, f_test
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from partsketch.questions.summaries import Intercept, Summaries
 
 FloatArray = NDArray[np.float64]
+
+#: Why two-stage least squares has no excess loss, and says nothing of the coefficients of least squares.
+_ANOTHER_AIM = "instruments aim at other coefficients than least squares does"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +95,8 @@ def instrument(
             first_stages=tuple(_first_stage(summaries, stages, name, vcov, intercept) for name in explained),
             overidentification=_overidentification(stages),
         )
-    certificate = replace(
-        model.certificates[0],
-        kind="exact",
-        reason="the fit is exact two-stage least squares",
-        sentence="The fit is exact two-stage least squares.",
-    )
+    sentence = f"The fit is exact two-stage least squares; its loss is not compared: {_ANOTHER_AIM}."
+    certificate = replace(unavailable_certificate(_ANOTHER_AIM), sentence=sentence)
     return replace(model, inferences=(inference,), certificates=(certificate,), instruments=tests)
 
 
@@ -184,8 +184,10 @@ def _inference(stages: _Stages, inference: Inference, vcov: str) -> Inference:
         spread = np.sqrt(crv1_scale(question, solution.rank)) * _scores(stages).values
     root = spread @ (coordinates.transformation(0) @ solution.inverse_root).T
     around = spread @ (coordinates.scaling(0) @ solution.inverse_root).T
+    known = inference.around_exact
     return replace(
         inference,
+        around_exact=replace(known, standard_errors=None, covariance=None, basis="", reason=_ANOTHER_AIM),
         standard_errors=np.sqrt(np.einsum("ij,ij->j", root, root)),
         degrees_of_freedom=float(freedom if vcov == "iid" else question.panel.count - 1),
         noise_variance=variance * float(coordinates.unit[-1]) ** 2,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.common.markup import html_table
-from partsketch.common.units import p_value_phrase
+from partsketch.common.units import p_value_phrase, p_value_text
 from partsketch.model.intervals import check_level
 from partsketch.questions.choice import Names
 from partsketch.questions.fit import Question, ask
@@ -175,7 +175,7 @@ class MetaAnalysis:
                 [
                     name, f"{fixed.value:.5g}", f"({fixed.standard_error:.3g})",
                     f"{random.value:.5g}", f"({random.standard_error:.3g})", _interval((random.lower, random.upper)),
-                    _interval(pooled.prediction), f"{pooled.q_p_value:.3g}", f"{100 * pooled.i_squared:.0f}%",
+                    _interval(pooled.prediction), p_value_text(pooled.q_p_value), f"{100 * pooled.i_squared:.0f}%",
                     f"{pooled.tau_squared:.3g}",
                 ]
             )  # fmt: skip

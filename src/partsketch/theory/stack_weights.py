@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from partsketch.common.errors import InputError
 from partsketch.common.sketch_law import SketchLaw
 from partsketch.common.special import digamma, polygamma
+from partsketch.common.units import p_value_phrase
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.heterogeneity import Heterogeneity, constant_noise_heterogeneity
@@ -184,7 +185,7 @@ def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice
         return StackChoice("information", weights, 0.0, "as asked", agreement)
     if agreement.p_value is None:
         return _untested(moments, agreement)
-    told = f"(p = {agreement.p_value:.2g})"
+    told = f"({p_value_phrase(agreement.p_value)})"
     even = bool(np.ptp(weights) == 0)
     if agreement.p_value < (LEAST_AGREEMENT_IF_EVEN if even else LEAST_AGREEMENT):
         return _unlike(moments, agreement, f"partitions do not share their coefficients {told}, so that weights would ")
