@@ -62,12 +62,30 @@ def test_information_is_the_fit_to_weighted_sketches() -> None:
     rows = np.vstack([part.factor for part in moments.sketches])
     expected = np.linalg.lstsq(rows[:, :-1], rows[:, -1])[0]
     np.testing.assert_allclose(np.r_[plain.intercept_, plain.coef_], expected, rtol=1e-9)
-    assert plain.model_.record.reasons["weighting"] == "rows: as asked"
+    assert plain.model_.record.reasons["weighting"] == (
+        "rows: as asked; a sketch row stands for 5 to 100 rows, so that weighting='auto' loses less if partitions "
+        "share their coefficients"
+    )
     assert plain.certificate_.relative_excess_loss > 2 * model.certificate_.relative_excess_loss
     errors, larger = (one.model_.inferences[0].standard_errors for one in (model, plain))
     assert errors is not None
     assert larger is not None
     assert np.all(errors < larger)
+
+
+def test_unlike_noise_takes_the_step_towards_exact_least_squares() -> None:
+    frame = table((400,) * 6, noise=(0.2, 0.4, 0.8, 1.5, 2.5, 4.0))
+    model = estimator(frame)
+    moments = moments_of(model)
+    choice = theory.choose_stack(moments)
+    assert choice.taken == "information"
+    fit = theory.stacked_fit(moments.sketches, [400] * 6, "gaussian", choice.weights, choice.following)
+    assert np.linalg.norm(fit.step) > 1e-4
+    np.testing.assert_allclose(np.r_[model.intercept_, model.coef_], fit.solution, rtol=1e-7)
+    expected = theory.certify_stacked(fit).relative_excess_loss
+    assert model.certificate_.relative_excess_loss == pytest.approx(expected, rel=1e-6)
+    errors = model.model_.inferences[0].standard_errors
+    np.testing.assert_allclose(errors, theory.stacked_covariance(fit).standard_errors, rtol=1e-6)
 
 
 def test_unlike_coefficients_are_mixed_with_the_average() -> None:

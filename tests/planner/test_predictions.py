@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import partsketch as ps
 from partsketch.fitting.options import FitOptions
 from partsketch.planner.auto import plan_fit
 from partsketch.planner.choice import make_plan
@@ -130,3 +131,22 @@ def test_a_plan_has_the_partitions_that_the_fit_will_have(tmp_path: Path) -> Non
         if one.method == "average"
     ]  # fmt: skip
     assert [one.partitions for one in averages] == [2]
+
+
+def test_stacked_sketches_are_predicted_with_the_weights_of_the_fit() -> None:
+    """Five sites of 100 rows and one of 3,000: equal weights, which are the default, lose four times as much."""
+    rng = np.random.default_rng(0)
+    site = np.repeat(np.arange(6), [100] * 5 + [3000])
+    X = rng.normal(size=(len(site), 5))
+    table = {**{f"x{j}": X[:, j] for j in range(5)}, "y": X.sum(axis=1) + rng.normal(size=len(site)), "site": site}
+    found = {}
+    for asked in ("rows", "auto", "information"):
+        options: Any = {"partition_by": "site", "sketch_size": 24, "calibration": MACHINE, "weighting": asked}
+        made = ps.plan(table, "y", [f"x{j}" for j in range(5)], **options)
+        found[asked] = next(c.excess for c in made.candidates if (c.method, c.sketch) == ("stack", "gaussian"))
+    assert found["rows"] > 3 * found["auto"]
+    assert found["auto"] == found["information"]
+    fit = ps.fit(table, "y", [f"x{j}" for j in range(5)], method="stack", partition_by="site", sketch_size=24)
+    assert fit.record.reasons["weighting"].startswith("rows")
+    with pytest.raises(ps.InputError, match="weighting is 'best': choose from auto, rows, information"):
+        ps.plan(rows=1000, columns=5, weighting="best", calibration=MACHINE)

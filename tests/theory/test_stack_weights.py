@@ -90,8 +90,8 @@ def simulated(name: str, kind: str = "gaussian", size: int = SIZE, draws: int = 
         choice = theory.choose_stack(moments)
         equal = theory.stacked_fit(moments.sketches, counts, kind)
         by_information = theory.stacked_fit(moments.sketches, counts, kind, theory.information_weights(moments))
-        fit = theory.stacked_fit(moments.sketches, counts, kind, choice.weights)
-        solution = fit.pooled.solution
+        fit = theory.stacked_fit(moments.sketches, counts, kind, choice.weights, choice.following)
+        solution = fit.solution
         if choice.taken == "mixture":
             average = row_shares(moments) @ moments.coefficients
             solution = (1 - choice.share) * solution + choice.share * average
@@ -102,7 +102,7 @@ def simulated(name: str, kind: str = "gaussian", size: int = SIZE, draws: int = 
             truth.append(float(np.mean((ends[:, 0] <= 1) & (ends[:, 1] >= 1))))
         losses = [
             float(np.sum((pooled.root @ (a - pooled.solution)) ** 2)) / pooled.loss
-            for a in (equal.pooled.solution, by_information.pooled.solution, solution)
+            for a in (equal.solution, by_information.solution, solution)
         ]
         columns.append([*losses, claim.excess_loss / pooled.loss])
         taken.append(choice.taken)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @keyword_option("partition_by")
 @keyword_option("sketch_size", "Rows of each sketch; default: several are tried.")
 @keyword_option("fit_intercept")
+@keyword_option("weighting")
 @limit_options
 @click.option("--certified", is_flag=True, help="Count whole summaries as sent, so that a fit can state its own loss.")
 @click.option("--delta", type=float, help="Ask from which m on the bound B'_θ holds with probability 1 − delta.")

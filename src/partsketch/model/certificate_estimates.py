@@ -62,7 +62,8 @@ def weighted_fit(summaries: Sequence[Summary], moments: FitMoments, choice: Stac
                 f"weights by information assume shared coefficients, and partitions do not have them "
                 f"({p_value_phrase(test.p_value)}); use weighting='auto' or 'rows'"
             )
-    return stacked_fit(moments.sketches, [summary.row_count for summary in summaries], law, choice.weights)
+    counts = [summary.row_count for summary in summaries]
+    return stacked_fit(moments.sketches, counts, law, choice.weights, choice.following)
 
 
 def require_even_samples(summaries: Sequence[Summary], moments: FitMoments) -> None:

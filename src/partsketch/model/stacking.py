@@ -17,8 +17,12 @@ from partsketch.summaries.stack import stack_all
 from partsketch.summaries.summary import Summary
 from partsketch.theory.partition_certificate import row_shares
 from partsketch.theory.stack_weights import StackChoice, choose_stack, weights_by_counts
+from partsketch.theory.stacking import stacked_fit
 
 FloatArray = NDArray[np.float64]
+
+#: From this ratio of rows behind sketch rows on, equal weights lose half as much again as those by information.
+_UNEVEN = 4.0
 
 
 def combine_stack(summaries: Sequence[Summary], regression: Regression) -> Combination:
@@ -31,13 +35,26 @@ def combine_stack(summaries: Sequence[Summary], regression: Regression) -> Combi
     for target, choice in zip(regression.targets, choices, strict=True):
         alone = replace(regression, targets=(target,))
         solution = solve_summary(stack_all(_weighted(summaries, choice)), alone)
-        if choice.taken == "mixture":
-            moments = moments_of_sketches(summaries, regression.features, target, regression.free_columns)
-            average = (row_shares(moments) @ moments.coefficients)[:, None]
-            mixed = (1 - choice.share) * solution.coefficients + choice.share * average
-            solution = replace(solution, coefficients=mixed)
+        if choice.taken != "rows":
+            solution = replace(solution, coefficients=_moved(solution, summaries, alone, choice)[:, None])
         solutions.append(solution)
     return replace(combine_solution(_joined(solutions)), stacking=choices)
+
+
+def _moved(solution: Solution, summaries: Sequence[Summary], regression: Regression, choice: StackChoice) -> FloatArray:
+    """Return the coefficients of one target, mixed with the average or moved towards exact least squares."""
+    stacked = solution.coefficients[:, 0]
+    try:
+        moments = moments_of_sketches(summaries, regression.features, regression.targets[0], regression.free_columns)
+        if choice.taken == "mixture":
+            average = row_shares(moments) @ moments.coefficients
+            return np.asarray((1 - choice.share) * stacked + choice.share * average)
+        counts = moments.row_counts.astype(int).tolist()
+        step = stacked_fit(moments.sketches, counts, moments.law, choice.weights).step
+    except InputError:
+        # Sketches are too short for moments, or the fit has no certificate either; weights by counts need no step.
+        return stacked
+    return np.asarray(stacked + step) if solution.rank == len(stacked) else stacked
 
 
 def _weighted(summaries: Sequence[Summary], choice: StackChoice) -> list[Summary]:
@@ -72,10 +89,21 @@ def stack_choices(summaries: Sequence[Summary], regression: Regression) -> tuple
     return tuple(_choice(summaries, regression, target) for target in regression.targets)
 
 
+def _as_asked(summaries: Sequence[Summary]) -> str:
+    """Say that equal weights were asked for, and where others are likely to lose less."""
+    rates = np.array([len(summary.matrix) / summary.row_count for summary in summaries])
+    if rates.max() < _UNEVEN * rates.min():
+        return "as asked"
+    return (
+        f"as asked; a sketch row stands for {1 / rates.max():.3g} to {1 / rates.min():.3g} rows, so that "
+        "weighting='auto' loses less if partitions share their coefficients"
+    )
+
+
 def _choice(summaries: Sequence[Summary], regression: Regression, target: str) -> StackChoice:
     equal = np.ones(len(summaries))
     if regression.weighting == "rows":
-        return StackChoice("rows", equal, 0.0, "as asked")
+        return StackChoice("rows", equal, 0.0, _as_asked(summaries))
     try:
         moments = moments_of_sketches(summaries, regression.features, target, regression.free_columns)
         return choose_stack(moments, regression.weighting)

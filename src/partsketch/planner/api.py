@@ -12,7 +12,7 @@ from partsketch.common.signatures import divided, passes_on
 from partsketch.engines.base import engine_class
 from partsketch.fitting.data_request import DataKeywords, DataRequest, as_formula_says
 from partsketch.fitting.extremes import within_doubles
-from partsketch.fitting.keywords import FitKeywords
+from partsketch.fitting.keywords import FitKeywords, choices_of
 from partsketch.fitting.limits import Limits
 from partsketch.fitting.options import FitOptions
 from partsketch.planner.calibration import Calibration
@@ -35,6 +35,7 @@ class PlanKeywords(DataKeywords, total=False):
     partition_by: str
     sketch_size: int | None
     fit_intercept: bool
+    weighting: str
     engine: str
     delta: float | None
     recalibrate: bool
@@ -50,6 +51,7 @@ class PlanOptions:
     partition_by: str = FitKeywords.partition_by
     sketch_size: int | None = None
     fit_intercept: bool = FitKeywords.fit_intercept
+    weighting: str = FitKeywords.weighting
     engine: str = "local"
     delta: float | None = None
     recalibrate: bool = False
@@ -62,6 +64,8 @@ class PlanOptions:
             require_count("n_partitions", self.n_partitions)
         refuse_too_many(_MOST_PARTITIONS, n_partitions=self.n_partitions)
         refuse_too_many(sketch_size=self.sketch_size)
+        if self.weighting not in choices_of("weighting"):
+            raise InputError(f"weighting is {self.weighting!r}: choose from {', '.join(choices_of('weighting'))}.")
         if self.delta is not None and not 0 < self.delta < 1:
             raise InputError(f"delta is {self.delta}: it is the probability of failure, strictly between 0 and 1.")
 
@@ -99,6 +103,8 @@ def plan(
         The number m of sketch rows; several are tried when None.
     fit_intercept
         Whether the model has an intercept.
+    weighting
+        How stacked sketches are weighted, as in `partsketch.fit`; it matters where all rows are looked at.
     engine
         "local", "dask", "ray", "spark", or the name of an engine of another package.
     delta
@@ -170,7 +176,7 @@ def _looked_at(request: DataRequest, options: PlanOptions) -> tuple[Survey, int 
     source = request.open_for(as_fit)
     as_fit = as_formula_says(as_fit, source)
     with within_doubles(source):
-        survey = look(source, as_fit, seed_of_fit=False)
+        survey = look(source, as_fit, seed_of_fit=False, weighting=options.weighting)
     if options.partition_by == "file" and source.files:
         return survey, len(source.files), source
     if as_fit.partition_column is not None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from partsketch.common.sketch_law import GAUSSIAN
+from partsketch.fitting.keywords import FitKeywords
 from partsketch.sketches.base import law_of_kind
 from partsketch.theory.approximations import noise_factor, rotation_rows
 from partsketch.theory.excess_loss import unsketched_average_excess_loss
@@ -22,9 +23,12 @@ class GivenRows:
     ----------
     moments
         Of each partition.
+    weighting
+        How sketches will be weighted where they are stacked.
     """
 
-    def __init__(self, moments: Sequence[PartitionMoments]) -> None:
+    def __init__(self, moments: Sequence[PartitionMoments], weighting: str = FitKeywords.weighting) -> None:
+        self._weighting = weighting
         pooled = pooled_moments(moments)
         self._moments = moments
         self._loss, self._rank, self._rows = pooled.loss, pooled.rank, pooled.row_count
@@ -55,16 +59,16 @@ class GivenRows:
         return self._stacked[sketch_size] * share
 
     def _stacked_loss(self, sketch_size: int) -> float:
-        """Return what the stack loses with equal weights, or with those by information if that is less."""
+        """Return what the stack loses with equal weights or those by information; with "auto" the less of both."""
         equal = stacked_excess_loss_given_data(self._moments, sketch_size)
         counts = np.array([float(part.row_count) for part in self._moments])
         freedom = counts - [part.rank for part in self._moments]
         losses = np.array([part.loss for part in self._moments])
-        if np.any(freedom <= 0) or np.any(losses <= 0):
+        if self._weighting == "rows" or np.any(freedom <= 0) or np.any(losses <= 0):
             return equal
         by_counts = weights_by_counts([sketch_size] * len(counts), counts, GAUSSIAN)
         weighted = stacked_excess_loss_given_data(self._moments, sketch_size, by_counts * freedom / losses)
-        return min(equal, weighted)
+        return weighted if self._weighting == "information" else min(equal, weighted)
 
 
 def averaged(method: str, partitions: int) -> int:

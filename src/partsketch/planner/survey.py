@@ -104,14 +104,17 @@ def survey_of_sizes(rows: int, columns: int, fit_intercept: bool = True, targets
     return Survey(rows, columns + int(fit_intercept), targets, description=f"{rows:,} rows, {columns:,} columns")
 
 
-def look(source: Source, options: FitOptions, seed_of_fit: bool = True) -> Survey:
+def look(source: Source, options: FitOptions, seed_of_fit: bool = True, weighting: str | None = None) -> Survey:
     """Look at a source: no more than its metadata and a few thousand rows, or all of them when they are few.
 
     Parameters
     ----------
     seed_of_fit
         Whether the seed of the options will be that of the fit, and its shuffle so the one to look at.
+    weighting
+        How stacked sketches will be weighted; by default as the options say.
     """
+    weighted = weighting or options.weighting
     columns = len(source.feature_names) + int(options.fit_intercept)
     targets = len(source.target_names)
     width = columns + targets
@@ -152,7 +155,9 @@ def look(source: Source, options: FitOptions, seed_of_fit: bool = True) -> Surve
         if count not in known:
             tried = [replace(options, seed=options.seed + number) for number in range(max(1, shuffles))]
             found = [_moments(source, shuffled, count) for shuffled in tried]
-            known[count] = [[GivenRows(moments) for moments in of_target] for of_target in zip(*found, strict=True)]
+            known[count] = [
+                [GivenRows(moments, weighted) for moments in of_target] for of_target in zip(*found, strict=True)
+            ]
         return known[count]
 
     return replace(

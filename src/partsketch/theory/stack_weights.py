@@ -59,6 +59,8 @@ class StackChoice:
         Why, in words.
     agreement : Heterogeneity or None
         Test of shared coefficients that decided; None where none was made.
+    following : array of shape (k,) or None
+        How far the weights follow the estimated noise of each sketch, from zero to one; None where they do not.
     """
 
     taken: str
@@ -66,6 +68,7 @@ class StackChoice:
     share: float
     reason: str
     agreement: Heterogeneity | None = None
+    following: FloatArray | None = None
 
 
 def information_weights(moments: SketchMoments) -> FloatArray:
@@ -87,18 +90,23 @@ def information_weights(moments: SketchMoments) -> FloatArray:
     array of shape (k,)
         Weights of mean one; exactly ones where all sketches carry the same.
     """
+    return followed_weights(moments)[0]
+
+
+def followed_weights(moments: SketchMoments) -> tuple[FloatArray, FloatArray]:
+    """Return `information_weights`, and the `τ²/(τ² + e_i)` by which they follow the noise of each sketch."""
     noise = noise_of_rows(moments.sizes, moments.row_counts, moments.law)
     if len(noise) < 2 or np.any(moments.row_counts <= moments.ranks) or np.any(moments.losses <= 0):
-        return _of_mean_one(1 / noise)
+        return _of_mean_one(1 / noise), np.zeros(len(noise))
     rows, spread = moments.row_counts - moments.ranks, moments.row_counts / moments.sizes
-    drawn = np.zeros(len(noise))
+    drawn, following = np.zeros(len(noise)), np.zeros(len(noise))
     for _ in range(_NOISE_ROUNDS):
         losses, freedom = _residuals(moments, np.exp(-drawn) / noise)
         # A sketch row sums p_i/m_i rows of noise.
-        drawn = _drawn(*_logarithms(losses / (spread * freedom), freedom, moments.sampling, rows))
+        drawn, following = _drawn(*_logarithms(losses / (spread * freedom), freedom, moments.sampling, rows))
         if not drawn.any():
             break
-    return _of_mean_one(np.exp(-drawn) / noise)
+    return _of_mean_one(np.exp(-drawn) / noise), following
 
 
 def _of_mean_one(weights: FloatArray) -> FloatArray:
@@ -132,15 +140,16 @@ def _logarithms(
     return np.log(estimates) - bias, variances
 
 
-def _drawn(logs: FloatArray, variances: FloatArray) -> FloatArray:
-    """Return the logarithms drawn to their mean, less that mean."""
+def _drawn(logs: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the logarithms drawn to their mean, less that mean, and what was left of each difference."""
     precision, count = 1 / variances, len(logs)
     centre = float(precision @ logs / precision.sum())
     seen = float(precision @ (logs - centre) ** 2)
     chance = count - 1 + 2 * math.sqrt(2 * (count - 1))
     beyond = max(seen - chance, 0.0) / (float(precision.sum()) - float(precision @ precision / precision.sum()))
-    drawn = beyond / (beyond + variances) * (logs - centre)
-    return np.asarray(drawn - drawn.mean())
+    following = beyond / (beyond + variances)
+    drawn = following * (logs - centre)
+    return np.asarray(drawn - drawn.mean()), np.asarray(following)
 
 
 def _residuals(moments: SketchMoments, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -179,10 +188,10 @@ def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice
         return StackChoice("rows", ones, 0.0, "as asked")
     if count < 2:
         return StackChoice("rows", ones, 0.0, "there is one partition only")
-    weights = information_weights(moments)
+    weights, following = followed_weights(moments)
     agreement = constant_noise_heterogeneity(moments)
     if weighting == "information":
-        return StackChoice("information", weights, 0.0, "as asked", agreement)
+        return StackChoice("information", weights, 0.0, "as asked", agreement, following)
     if agreement.p_value is None:
         return _untested(moments, agreement)
     told = f"({p_value_phrase(agreement.p_value)})"
@@ -193,7 +202,7 @@ def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice
         reason = f"partitions share their coefficients as far as the sketches show {told}, and all sketches carry alike"
         return StackChoice("rows", ones, 0.0, reason, agreement)
     reason = f"partitions share their coefficients as far as the sketches show {told}"
-    return StackChoice("information", weights, 0.0, reason, agreement)
+    return StackChoice("information", weights, 0.0, reason, agreement, following)
 
 
 def _unlike(moments: SketchMoments, agreement: Heterogeneity, why: str) -> StackChoice:

@@ -65,7 +65,7 @@ def certify_stacked(fit: StackedFit) -> CertificateEstimate:
         return nothing_lost(fit.pooled.loss, fit.pooled.rank, fit.row_count, len(fit.sizes))
     loss, prices = fit.minimal_loss, _prices(fit)
     departures = fit.sampling / fit.sizes * np.trace(fit.departures, axis1=1, axis2=2)
-    gaps = np.einsum("iab,ba->i", fit.gaps, fit.metric)
+    gaps = np.einsum("iab,ba->i", fit.gaps + fit.followed, fit.metric)
     terms = prices * fit.variances + departures + gaps
     excess = max(float(terms.sum()), 0.0)
     law = _law(fit, prices)
@@ -90,7 +90,14 @@ def _prices(fit: StackedFit) -> FloatArray:
     """Return what a unit of each v_i adds to the excess loss: `tr(A⁻¹ĜA⁻¹A_i)`, a row left out of Ĝ at a time."""
     opened = 1 / fit.weights / fit.openness**2
     own = opened * fit.shares**2 / fit.counted
-    return np.asarray(fit.sampling * fit.sizes / fit.counted * (GramPairs(fit.grams).times(opened) - own))
+    prices = fit.sampling * fit.sizes / fit.counted * (GramPairs(fit.grams).times(opened) - own)
+    return np.asarray(prices * _stepped(fit))
+
+
+def _stepped(fit: StackedFit) -> FloatArray:
+    """Return what the step towards exact least squares leaves of the loss that each partition's sketch adds."""
+    before, after = (np.einsum("iab,ba->i", grams, fit.metric) for grams in (fit.grams, fit.errors))
+    return np.asarray(np.divide(after, before, out=np.ones(len(before)), where=before > 0))
 
 
 def _law(fit: StackedFit, prices: FloatArray) -> _Law:
@@ -104,7 +111,7 @@ def _law(fit: StackedFit, prices: FloatArray) -> _Law:
     noise = fit.sampling * np.maximum(fit.variances, 0.0)
     # In coordinates in which the metric is the identity the length of the error is the excess loss.
     turn = np.linalg.cholesky(fit.metric) if weighted else np.eye(fit.pooled.rank)
-    grams = turn.T @ fit.grams @ turn if weighted else fit.grams
+    grams = turn.T @ fit.errors @ turn if weighted else fit.grams
     lengths = np.trace(grams, axis1=1, axis2=2)
     total = float(noise @ lengths)
     if total <= 0:
@@ -184,8 +191,9 @@ def stacked_covariance(fit: StackedFit, names: Sequence[str] | None = None) -> C
     opened = fit.grams / fit.openness[:, None, None]
     inverse = np.linalg.inv(opened.sum(axis=0))
     of_rows = noise * fit.sizes / np.maximum(fit.row_counts - fit.shares, 1.0)
-    parts = (fit.sampling * noise)[:, None, None] * fit.grams
-    parts = parts + of_rows[:, None, None] * (inverse @ opened @ inverse)
+    parts = (fit.sampling * noise)[:, None, None] * fit.errors
+    rows = inverse @ fit.turns
+    parts = parts + fit.followed + of_rows[:, None, None] * (rows @ opened @ rows.transpose(0, 2, 1))
     matrix = root @ (parts.sum(axis=0) + unlike_covariance(fit)) @ root.T
     diagonals = np.einsum("ja,iab,jb->ij", root, parts, root)
     with np.errstate(divide="ignore", invalid="ignore"):

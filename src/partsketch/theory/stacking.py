@@ -9,6 +9,11 @@ v_i and c_i of each partition are estimated from its own sketch.
 A weighted fit solves `min Σ ω_i ‖S_i (X_i a − y_i)‖²`. It aims at another vector than a* where partitions do not share
 their coefficients, and so its error is known only where they do. Then `c_i` is noise: it is taken over the noise of the
 rows instead of being estimated, as part of the `gaps`.
+
+Weights that follow unlike noise make the fit aim at the true coefficients α, and with unlike noise a* is not the best
+estimate of α. What the residuals of the weighted fit show of `a* − α` is the step `Ĝ⁻¹ Σ κ_i (S_iX_i)ᵀ(S_iy_i − S_iX_i
+a_w)`, κ_i = 1/φ_i a sketch row's share of the rows (m_i/p_i if S is orthogonal): the best linear unbiased prediction of
+a* (Goldberger). It is zero wherever the weights are the κ_i, so wherever noise is alike.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from partsketch.common.errors import InputError
 from partsketch.common.sketch_law import SketchLaw
+from partsketch.common.special import polygamma
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size
 from partsketch.theory.gram_pairs import GramPairs
@@ -56,6 +62,13 @@ class StackedFit:
     gaps : array of shape (k, r, r)
         For a weighted fit: covariance that the noise of each partition's rows gives to what the weighted fit to all
         rows and exact least squares differ by. Zero for equal weights.
+    step : array of shape (d,)
+        From the weighted fit towards exact least squares; zero for equal weights and where columns are dependent.
+    followed : array of shape (k, r, r)
+        What weights that follow estimated noise add to the covariance of the error, and what its estimate misses for
+        the same reason (Kackar and Harville; Kenward and Roger). Zero for weights that do not.
+    turns : array of shape (k, r, r)
+        `P_i`, what the step makes of each partition's part of the error: the fit is off by `Σ P_i Σ x e`.
     """
 
     pooled: PartitionMoments
@@ -68,6 +81,19 @@ class StackedFit:
     minimal_loss: float
     weights: FloatArray
     gaps: FloatArray
+    step: FloatArray
+    turns: FloatArray
+    followed: FloatArray
+
+    @property
+    def solution(self) -> FloatArray:
+        """The fit: that to the weighted sketches, and the step towards exact least squares."""
+        return np.asarray(self.pooled.solution + self.step)
+
+    @property
+    def errors(self) -> FloatArray:
+        """`P_i A_i P_iᵀ`: covariance of the fit's error for one unit of noise in a partition's sketch."""
+        return np.asarray(self.turns @ self.grams @ self.turns.transpose(0, 2, 1))
 
     @property
     def metric(self) -> FloatArray:
@@ -109,6 +135,7 @@ def stacked_fit(
     row_counts: Sequence[int],
     sketch: str | SketchLaw = "gaussian",
     weights: ArrayLike | None = None,
+    following: ArrayLike | None = None,
 ) -> StackedFit:
     """Solve `min Σ ω_i ‖S_i (X_i a − y_i)‖²` and estimate what its error needs (Extension of Theorem 3.1).
 
@@ -123,6 +150,8 @@ def stacked_fit(
     weights : array of shape (k,), optional
         ω_i, as from `information_weights`; equal by default. Unequal ones assume that partitions share their
         coefficients.
+    following : array of shape (k,), optional
+        How far the weights follow estimated noise, as `StackChoice` has it; by default not at all.
 
     Returns
     -------
@@ -157,8 +186,15 @@ def stacked_fit(
     _require_openness(np.trace(grams, axis1=1, axis2=2), sizes, rank)
     weighted = bool(np.ptp(given) > 0)
     variances, departures = _second_moments(grams, scores, losses, sizes, 0 if weighted else _ROUNDS)
-    gaps = _gaps(grams, given, np.maximum(variances, 0.0) * sizes / counts) if weighted else np.zeros_like(grams)
     metric = np.tensordot(1 / given, grams, axes=1)
+    noise = np.maximum(variances, 0.0) * sizes / counts
+    turns, step = np.broadcast_to(np.eye(rank), grams.shape), np.zeros(rank)
+    gaps = before = _gaps(grams, given, noise, turns) if weighted else np.zeros_like(grams)
+    if weighted and rank == len(pooled.solution):
+        turns, step = _step(
+            grams, scores, metric, 1 / (given * (1 + np.maximum(counts / sizes - counts / rotations, 0)))
+        )
+        gaps = _gaps(grams, given, noise, turns)
     return StackedFit(
         pooled=pooled,
         grams=grams,
@@ -169,9 +205,12 @@ def stacked_fit(
         sampling=np.maximum(sampling, 0.0),
         # A rotation of P rows makes residuals of a sketch larger by P/(P − r).
         minimal_loss=float(variances @ (sizes / given)) * (1 - rank / float(rotations.sum()))
-        - float(np.einsum("iab,ba->", gaps, metric)),
+        - float(np.einsum("iab,ba->", before, metric)),
         weights=given,
         gaps=gaps,
+        step=pooled.inverse_root @ step,
+        turns=turns,
+        followed=_followed(grams, noise * (1 + sampling * counts / sizes), sizes, following),
     )
 
 
@@ -185,14 +224,41 @@ def stack_weights(weights: ArrayLike | None, count: int) -> FloatArray:
     return np.asarray(values / values.mean())
 
 
-def _gaps(grams: FloatArray, weights: FloatArray, noise: FloatArray) -> FloatArray:
-    """Covariance of the weighted less the exact fit to all rows: `σ_i² (ω_i A_w⁻¹ − G⁻¹) G_i (ω_i A_w⁻¹ − G⁻¹)`.
+def _gaps(grams: FloatArray, weights: FloatArray, noise: FloatArray, turns: FloatArray) -> FloatArray:
+    """Covariance of the weighted less the exact fit to all rows: `σ_i² D_i G_i D_iᵀ`, `D_i = ω_i P_i A_w⁻¹ − G⁻¹`.
 
     In coordinates in which `A_w = Σ ω_i A_i` is the identity; `noise` is `ω_i σ_i²`, and `grams` are `ω_i A_i`.
     """
     inverse = np.linalg.inv(np.tensordot(1 / weights, grams, axes=1))
-    away = np.eye(grams.shape[1]) - inverse[None] / weights[:, None, None]
-    return np.asarray(noise[:, None, None] * (away @ grams @ away))
+    away = turns - inverse[None] / weights[:, None, None]
+    return np.asarray(noise[:, None, None] * (away @ grams @ away.transpose(0, 2, 1)))
+
+
+def _step(
+    grams: FloatArray, scores: FloatArray, metric: FloatArray, shares: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return P_i and the step `Ĝ⁻¹ Σ κ_i/ω_i s_i` of the weighted fit, s_i its scores and `shares` the κ_i/ω_i.
+
+    With s_i the sketched noise before the fit, scores are `s_i − A_i Σ s_j`, so that the error is `Σ P_i s_i`,
+    `P_i = I + Ĝ⁻¹ (κ_i/ω_i I − Σ κ_j/ω_j A_j)`.
+    """
+    inverse, one = np.linalg.inv(metric), np.eye(len(metric))
+    turns = one + inverse @ (shares[:, None, None] * one - np.tensordot(shares, grams, axes=1))
+    return np.asarray(turns), np.asarray(inverse @ (shares @ scores))
+
+
+def _followed(grams: FloatArray, noise: FloatArray, sizes: FloatArray, following: ArrayLike | None) -> FloatArray:
+    """Return `2 λ_i e_i (A_i − A_i²)` times the noise of a sketch row, e_i the variance of log σ̂_i².
+
+    A weight that follows the noise by λ_i is off by `−λ_i ε_i`, ε_i the error of log σ̂_i², and moves the fit by as much
+    of its scores, whose covariance is `A_i − A_i²` (A = I). That is λ_i² e_i of it. And `Σ ω̂_i² v̂_i A_i` is short of
+    (2λ_i − λ_i²) e_i of the same, for weights are large where v̂_i came out small.
+    """
+    if following is None:
+        return np.zeros_like(grams)
+    freedom = sizes - np.trace(grams, axis1=1, axis2=2)
+    factors = 2 * np.asarray(following, dtype=np.float64) * polygamma(1, freedom / 2) * noise
+    return np.asarray(factors[:, None, None] * (grams - grams @ grams))
 
 
 def _require_openness(shares: FloatArray, sizes: FloatArray, rank: int) -> None:
