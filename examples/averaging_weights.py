@@ -1,14 +1,18 @@
-"""What weights save when partitions are unlike or uneven: of averaged fits, and of stacked sketches."""
+"""What weights save when partitions are unlike or uneven: of averaged fits, and of stacked sketches.
+
+`python examples/averaging_weights.py 10` averages over 10 seeds instead of 50.
+"""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 
 import partsketch as ps
 
-SEEDS, SKETCH_SIZE = 50, 24
+SEEDS, SKETCH_SIZE = int(sys.argv[1]) if len(sys.argv) > 1 else 50, 24
 
 
 def mean_excess(X: np.ndarray, y: np.ndarray, site: np.ndarray, **options: Any) -> float:

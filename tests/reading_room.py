@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.network_guard import CLOSED_DOOR
 
-#: A step: Python, a script, a command of partsketch, or a line for the shell.
+#: A step: Python, a script with its arguments, a command of partsketch, or a line for the shell.
 Step = tuple[str, str]
 
 #: What a reader does: the steps of a page in one sitting.
@@ -28,7 +28,8 @@ def read(steps):
         if kind == "python":
             exec(compile(text, "<page>", "exec"), names)
         elif kind == "script":
-            runpy.run_path(text, run_name="__main__")
+            sys.argv = shlex.split(text)
+            runpy.run_path(sys.argv[0], run_name="__main__")
         elif (subprocess.call(text, shell=True) if kind == "shell" else run(shlex.split(text)[1:])) != 0:
             sys.exit(f"failed: {text}")
 """

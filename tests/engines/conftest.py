@@ -1,6 +1,7 @@
 """Real clusters on this machine, two worker processes each, started once per session.
 
-The tests of one cluster carry the same `xdist_group`, so that one process runs them all and starts the cluster once.
+All tests of clusters carry the same `xdist_group`: one process runs them and starts each cluster once, and what they
+compile is compiled once.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from tests.engines.test_local import MadeUpRows, options
 da = pytest.importorskip("dask.array") if not os.environ.get("CI") else __import__("dask.array").array
 dd = pytest.importorskip("dask.dataframe") if not os.environ.get("CI") else __import__("dask.dataframe").dataframe
 
-pytestmark = pytest.mark.xdist_group("dask")
+pytestmark = pytest.mark.xdist_group("clusters")
 
 
 def frame(rows: int = FRAME_ROWS) -> pd.DataFrame:
@@ -216,7 +216,7 @@ def test_closing_stops_the_remote_work(dask_engine: Any) -> None:
         outcomes = dask_engine.run(source, EXACT, make_tasks(source, single_partition(source.row_count)), None)
         main = threading.main_thread().ident
         assert main is not None
-        threading.Timer(1.5, signal.pthread_kill, [main, signal.SIGINT]).start()
+        threading.Timer(0.8, signal.pthread_kill, [main, signal.SIGINT]).start()
         with pytest.raises(KeyboardInterrupt):
             list(outcomes)
         assert eventually(lambda: running(dask_engine) == 0)

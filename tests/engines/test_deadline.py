@@ -181,7 +181,7 @@ def test_a_read_that_hangs() -> None:
     quick = array_source(X, Y)
     assert isinstance(quick, ArraySource)
     source = Hanging(quick.features, quick.targets, None, quick.feature_names, quick.target_names)
-    options = FitOptions("average", PARTITIONS, "order", "spread", "gaussian", None, True, 0, deadline=3.0)
+    options = FitOptions("average", PARTITIONS, "order", "spread", "gaussian", None, True, 0, deadline=2.0)
     fit_source(quick, options, LocalEngine(2))  # loads what is compiled
     started = time.monotonic()
     fit = fit_source(source, options, LocalEngine(2))

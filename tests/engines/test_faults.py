@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:`use_:DeprecationWarning"),
 ]
 
-CLUSTERS = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("dask", "ray", "spark")]
+CLUSTERS = [pytest.param(name, marks=pytest.mark.xdist_group("clusters")) for name in ("dask", "ray", "spark")]
 
 
 def collection(engine: Any, table: Any) -> Any:
@@ -64,7 +64,7 @@ def test_a_checkpoint_of_a_collection(
     np.testing.assert_array_equal(again.coefficients, first.coefficients)
 
 
-@pytest.mark.xdist_group("dask")
+@pytest.mark.xdist_group("clusters")
 @pytest.mark.filterwarnings("ignore::partsketch.common.errors.PartsketchWarning")
 def test_a_partition_that_cannot_be_read_is_left_out(dask_engine: Any) -> None:
     source = MadeUpRows(6 * SEGMENT_ROWS, fail_from=(3 * SEGMENT_ROWS + 1,))
@@ -75,7 +75,7 @@ def test_a_partition_that_cannot_be_read_is_left_out(dask_engine: Any) -> None:
     assert len(found.summaries) == 2
 
 
-@pytest.mark.xdist_group("dask")
+@pytest.mark.xdist_group("clusters")
 @pytest.mark.filterwarnings("ignore::partsketch.common.errors.PartsketchWarning")
 def test_partitions_that_are_late_are_left_out(dask_engine: Any) -> None:
     """A thousand partitions of 0.4 seconds on two workers: 200 seconds of work."""

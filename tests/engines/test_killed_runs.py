@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 KILLS = int(os.environ.get("PARTSKETCH_KILLS", "2"))
-FILES, ROWS, COLUMNS = 16, 40_000, 8
+FILES, ROWS, COLUMNS = 16, 20_000, 8
 
 
 @pytest.fixture(scope="module")

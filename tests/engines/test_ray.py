@@ -27,7 +27,7 @@ from tests.engines.made_up import EXACT, eventually, frame, notes, peak_bytes, q
 from tests.engines.test_local import MadeUpRows, options
 
 pytestmark = [
-    pytest.mark.xdist_group("ray"),
+    pytest.mark.xdist_group("clusters"),
     # Ray Data sets its own deprecated settings when it makes its defaults.
     pytest.mark.filterwarnings("ignore:`use_:DeprecationWarning"),
     # Dropped rows are part of these tests.
@@ -140,10 +140,10 @@ def test_the_driver_holds_no_more_for_more_rows(ray_engine: Any) -> None:
     """Eight times the rows: no more memory here, and no more tasks at once."""
     from ray.util.state import list_tasks  # noqa: F401  (loaded before memory is looked at)
 
-    fit_source(MadeUpRows(25 * SEGMENT_ROWS), options(), ray_engine)
+    fit_source(MadeUpRows(12 * SEGMENT_ROWS), options(), ray_engine)
     before = peak_bytes()
-    fit_source(MadeUpRows(200 * SEGMENT_ROWS), options(), ray_engine)
-    # The rows are 210 MB; a driver that kept them would be seen.
+    fit_source(MadeUpRows(100 * SEGMENT_ROWS), options(), ray_engine)
+    # The rows are 105 MB; a driver that kept them would be seen.
     assert peak_bytes() - before < 30e6
 
 
@@ -160,7 +160,7 @@ def test_only_few_tasks_are_under_way(ray_engine: Any, monkeypatch: pytest.Monke
         most = max(most, len(run._under_way) + len(run._merging) + len(run._to_merge))
 
     monkeypatch.setattr(module._Run, "_submit", counted)
-    fit_source(MadeUpRows(150 * SEGMENT_ROWS), options(), ray_engine)
+    fit_source(MadeUpRows(80 * SEGMENT_ROWS), options(), ray_engine)
     assert 4 <= most <= 4 + 2 * module._FAN_IN
 
 
@@ -186,7 +186,7 @@ def test_a_deadline_brings_what_is_there(ray_engine: Any) -> None:
     slow = MadeUpRows(400 * SEGMENT_ROWS, slow_until=400 * SEGMENT_ROWS)
     tasks = make_tasks(slow, single_partition(slow.row_count))[:40]
     # On a busy machine nothing may be done within the first deadline.
-    for seconds in (5, 20, 60):
+    for seconds in (2, 10, 60):
         started = time.monotonic()
         outcomes = list(ray_engine.run(slow, EXACT, tasks, started + seconds))
         assert seconds <= time.monotonic() - started < seconds + 5

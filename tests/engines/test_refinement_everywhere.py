@@ -48,7 +48,7 @@ def test_an_engine_of_ones_own(kind: str) -> None:
     fits(rows(kind), BackwardEngine())
 
 
-@pytest.mark.xdist_group("dask")
+@pytest.mark.xdist_group("clusters")
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_dask(kind: str, dask_engine: Any) -> None:
     fits(rows(kind), dask_engine)

@@ -20,7 +20,7 @@ from partsketch.sources import Source, open_source
 # PySpark says so whenever it is loaded; pandas is not used here.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
-CLUSTERS = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("dask", "ray", "spark")]
+CLUSTERS = [pytest.param(name, marks=pytest.mark.xdist_group("clusters")) for name in ("dask", "ray", "spark")]
 
 #: Three segments of 65,536 rows and a bit, in row groups that do not fit them.
 ROWS = 200_000

@@ -29,7 +29,7 @@ from tests.engines.made_up import EXACT, FRAME_ROWS, eventually, frame, notes, p
 from tests.engines.test_local import MadeUpRows, options
 
 pytestmark = [
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.xdist_group("clusters"),
     # PySpark says so whenever it is loaded; pandas is not used here.
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     # Dropped rows are part of these tests.

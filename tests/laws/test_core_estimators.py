@@ -24,6 +24,8 @@ from partsketch.summaries.tasks import PassRequest, Task
 
 FloatArray = NDArray[np.float64]
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 
 class InThisThread(Engine):
     """The smallest engine there is: thousands of small fits need no pool of threads."""
@@ -70,7 +72,9 @@ class Design:
             ).fit(self.X, self.y)
 
     def fit(self, method: str, seed: int, size: int) -> FloatArray:
-        model = self.model(method, seed, size)
+        return self.coefficients(self.model(method, seed, size))
+
+    def coefficients(self, model: SketchedRegression) -> FloatArray:
         return np.array([model.intercept_, *model.coef_] if self.intercept else model.coef_, dtype=np.float64)
 
     @cached_property
@@ -154,11 +158,21 @@ def assert_mean(draws: FloatArray, expected: float, slack: float = 0.0) -> None:
     assert abs(draws.mean() - expected) < 4 * error + slack
 
 
+def assert_independent(draws: FloatArray) -> None:
+    """Errors of two partitions' coefficients, and of following seeds, are uncorrelated: the standard error is 1/√B."""
+    correlations = np.array(np.corrcoef(draws.T))
+    allowed = 4.5 / np.sqrt(len(draws))
+    assert np.abs(correlations[np.triu_indices(draws.shape[1], 1)]).max() < allowed
+    assert abs(np.array(np.corrcoef(draws[1:, 0], draws[:-1, 0]))[0, 1]) < allowed
+
+
 @pytest.mark.parametrize("name", DESIGNS)
 def test_partition_sketch_is_unbiased_and_as_far_off_as_predicted(name: str) -> None:
-    """B = 200 fits, m = 20: mean coefficients against ᾱ, mean excess loss against the formula."""
+    """B = 200 fits, m = 20: mean coefficients against ᾱ, mean excess loss against the formula; and independence."""
     design, size = DESIGNS[name], 20
-    fits = np.array([design.fit("partition", seed, size) for seed in range(200)])
+    models = [design.model("partition", seed, size) for seed in range(200)]
+    assert_independent(np.array([model.partition_coef_[:, 0] for model in models]))
+    fits = np.array([design.coefficients(model) for model in models])
     average = np.mean([inverse(X, design.intercept) @ X.T @ y for X, y in design.parts()], axis=0)
     for draws, expected in zip(fits.T, average, strict=True):
         assert_mean(draws, expected)
@@ -171,16 +185,16 @@ def test_partition_sketch_is_unbiased_and_as_far_off_as_predicted(name: str) -> 
 
 @pytest.mark.parametrize("name", ["alike", "singular"])
 def test_whole_sketch_is_as_far_off_as_predicted(name: str) -> None:
-    """B = 300 fits, m = 20."""
+    """B = 200 fits, m = 20."""
     design, size = DESIGNS[name], 20
-    draws = np.array([design.excess(design.fit("whole", seed, size)) for seed in range(300)])
+    draws = np.array([design.excess(design.fit("whole", seed, size)) for seed in range(200)])
     assert_mean(draws, whole_excess(design, size))
 
 
 def test_stacked_sketch_is_as_far_off_as_predicted() -> None:
-    """B = 300 fits, Σm = 80: ℓ r/(Σm − r − 1) is approximate, and a few per cent low; 5% are allowed for that."""
+    """B = 200 fits, Σm = 80: ℓ r/(Σm − r − 1) is approximate, and a few per cent low; 5% are allowed for that."""
     design = DESIGNS["alike"]
-    draws = np.array([design.excess(design.fit("stack", seed, 20)) for seed in range(300)])
+    draws = np.array([design.excess(design.fit("stack", seed, 20)) for seed in range(200)])
     rank = 4
     expected = loss(design.full, design.y) * rank / (80 - rank - 1)
     assert_mean(draws, expected, slack=0.05 * expected)
@@ -191,16 +205,6 @@ def test_average_is_the_average_of_the_exact_fits(name: str) -> None:
     design = DESIGNS[name]
     average = np.mean([inverse(X, design.intercept) @ X.T @ y for X, y in design.parts()], axis=0)
     np.testing.assert_allclose(design.fit("average", 0, 20), average, rtol=0, atol=1e-10)
-
-
-def test_sketches_of_different_partitions_and_seeds_are_independent() -> None:
-    """B = 300 fits: errors of two partitions' coefficients are uncorrelated; the standard error is 1/√B."""
-    design = DESIGNS["alike"]
-    draws = np.array([design.model("partition", seed, 20).partition_coef_[:, 0] for seed in range(300)])
-    correlations = np.array(np.corrcoef(draws.T))
-    assert np.abs(correlations[np.triu_indices(4, 1)]).max() < 4.5 / np.sqrt(300)
-    following = np.array(np.corrcoef(draws[1:, 0], draws[:-1, 0]))[0, 1]
-    assert abs(following) < 4.5 / np.sqrt(299)
 
 
 def test_an_engine_of_ones_own_gives_the_same_bits() -> None:

@@ -1,6 +1,6 @@
 """Certificates made from sketches alone: unbiased whatever the partitions are, with intervals that cover.
 
-Certificates of averages draw 250 sets of sketches, exactly in law; those of other sketches draw 600 explicit
+Certificates of averages draw 250 sets of sketches, exactly in law; those of other sketches draw 300 explicit
 ones, those of the whole data 1,200. Means are compared within four standard errors.
 """
 
@@ -21,7 +21,12 @@ from tests.theory.designs import (
     together,
 )
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 SETS = 1200
+
+#: Every design with one size of its sketches; both sizes with designs of every kind: alike, unlike, of deficient rank.
+SIZES = {name: (4 * COLUMNS, COLUMNS + 4)[number % 2] for number, name in enumerate(DESIGNS)}
 
 
 def linear(name: str, rows: int, seed: int) -> list[Partition]:
@@ -43,8 +48,7 @@ def close_to(level: float) -> float:
     return 0.015 + 3 * float(np.sqrt(level * (1 - level) / DRAWS))
 
 
-@pytest.mark.parametrize("name", DESIGNS)
-@pytest.mark.parametrize("size", [COLUMNS + 4, 4 * COLUMNS])
+@pytest.mark.parametrize(("name", "size"), SIZES.items())
 def test_certificate_of_averages_is_unbiased_and_covers(name: str, size: int) -> None:
     # Nothing is assumed of the partitions; the estimate is of the loss of each very fit, and so is the interval.
     found = measure(name, DESIGNS[name](np.random.default_rng(1)), size, DRAWS)
@@ -115,11 +119,11 @@ def test_whole_certificate() -> None:
 
 @pytest.mark.parametrize("kind", ["orthogonal", "srht", "sparse_sign"])
 def test_certificate_of_other_sketches_is_close(kind: str) -> None:
-    # 600 sets, noise redrawn: the mean realised excess loss is known to about 2.8%, so 11% is four of them.
+    # 300 sets, noise redrawn: the mean realised excess loss is known to about 4%, so 15% is nearly four of them.
     rng = np.random.default_rng(25)
     designs = [X for X, _ in linear("heterogeneous", 100, 34)]
     estimates, realised = [], []
-    for _ in range(600):
+    for _ in range(300):
         partitions = [(X, X @ np.ones(4) + rng.standard_normal(100)) for X in designs]
         sketches = [sketch_matrix(kind, 24, 100, rng) @ together(part) for part in partitions]
         moments = theory.sketch_moments(sketches, [100] * 3, sketch=kind)
@@ -127,4 +131,4 @@ def test_certificate_of_other_sketches_is_close(kind: str) -> None:
         assert certificate.kind == ("estimated" if kind == "orthogonal" else "approximate")
         estimates.append(certificate.excess_loss)
         realised.append(excesses(partitions, moments.coefficients.mean(axis=0)[None])[0])
-    assert np.mean(estimates) == pytest.approx(np.mean(realised), rel=0.11)
+    assert np.mean(estimates) == pytest.approx(np.mean(realised), rel=0.15)

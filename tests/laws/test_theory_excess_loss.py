@@ -1,8 +1,8 @@
 """The excess-loss formulas against explicit Gaussian sketches.
 
-Sample sizes: the excess loss of one draw has a relative standard deviation of at most 1.05 in these designs, so 20,000
-draws give a standard error of at most 0.75% and four of them stay below 3%: an error of 3% in a formula is seen, and
-each test asserts that it would be. Sketch sizes leave m − r − 1 ≥ 11, far from the infinite variance at m ≤ r + 3. The
+Sample sizes: the excess loss of one draw has a relative standard deviation of at most 1.05 in these designs, so 10,000
+draws give a standard error of at most 1.05% and four of them stay below 4.3%: an error of that size in a formula is
+seen, and each test asserts that it would be. Sketch sizes leave m − r − 1 ≥ 11, far from the infinite variance at m ≤ r + 3. The
 tolerance is four standard errors of the draws themselves.
 """
 
@@ -25,12 +25,12 @@ from tests.theory.designs import (
     together,
 )
 
-DRAWS = 20_000
+DRAWS = 10_000
 
 
 def agrees(draws: FloatArray, expected: float) -> None:
     error = float(draws.std(ddof=1) / np.sqrt(len(draws)))
-    assert 4 * error < 0.03 * expected, "too few draws to see an error of 3%"
+    assert 4 * error < 0.043 * expected, "too few draws to see an error of 4.3%"
     assert abs(float(draws.mean()) - expected) < 4 * error
 
 
@@ -63,7 +63,7 @@ def test_whole_excess_loss_given_the_data(name: str) -> None:
 
 
 def test_quantiles_of_a_single_sketch() -> None:
-    # Kolmogorov-Smirnov at 20,000 draws sees a shift of 1.4% in probability; m = d + 2, where the mean is unusable.
+    # Shares of 10,000 draws are known to half a point; m = d + 2, where the mean is unusable.
     rng = np.random.default_rng(3)
     partitions = design("heterogeneous")
     everything = np.vstack([together(part) for part in partitions])
@@ -76,7 +76,7 @@ def test_quantiles_of_a_single_sketch() -> None:
 
 
 def test_expected_over_sketches_and_noise() -> None:
-    # One S serves all 20,000 draws' own noise vectors: y is redrawn with every S.
+    # One S serves all 10,000 draws' own noise vectors: y is redrawn with every S.
     rng = np.random.default_rng(4)
     partitions = design("heterogeneous")
     designs = [part[0] for part in partitions]
@@ -103,7 +103,7 @@ def test_expected_over_sketches_and_noise() -> None:
 def test_expected_over_sketches_noise_and_gaussian_design() -> None:
     # Everything is redrawn: n = 72, d = 2, k = 3. β̄ and θ̄ share design and noise, so their difference shows the gap.
     rng = np.random.default_rng(5)
-    n, d, k, m, draws = 72, 2, 3, 9, 40_000
+    n, d, k, m, draws = 72, 2, 3, 9, 20_000
     X = rng.standard_normal((draws, n, d))
     y = rng.standard_normal((draws, n, 1))
     data = np.concatenate([X, y], axis=2)
@@ -125,7 +125,7 @@ def test_expected_over_sketches_noise_and_gaussian_design() -> None:
     expected = theory.gaussian_design_gap(n, d, m, k, 1.0)
     printed = d * (theory.printed_gap_factor(k, n, d, m) + 1)
     assert abs(gap.mean() - expected) < 4 * error
-    assert abs(gap.mean() - printed) > 20 * error
+    assert abs(gap.mean() - printed) > 14 * error
     grams = [data[:, i * n // k : (i + 1) * n // k, :d] for i in range(k)]
     products = [rows.transpose(0, 2, 1) @ rows for rows in grams]
     values = sum(np.einsum("aij,aji->a", G, np.linalg.inv(H)) for G in products for H in products) / k**2

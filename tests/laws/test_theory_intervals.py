@@ -1,7 +1,7 @@
 """Intervals and the heterogeneity test, from explicit sketches of three kinds, at m = d + 8.
 
-400 data sets with 5 coefficients each: at 90% the standard error of a coverage is 0.7 points (2,000 nearly independent
-intervals), so 2 points are three of them.
+250 data sets with 5 coefficients each: at 90% the standard error of a coverage is 0.85 points (1,250 nearly independent
+intervals), so 2.5 points are three of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from partsketch import theory
 from tests.theory.designs import FloatArray, sketch_matrix
 
-SETS, COLUMNS, PARTITIONS, ROWS = 400, 5, 5, 150
+SETS, COLUMNS, PARTITIONS, ROWS = 250, 5, 5, 150
 LEVELS = (0.90, 0.95, 0.99)
 TRUTH = np.arange(1.0, COLUMNS + 1)
 
@@ -45,8 +45,8 @@ def test_coverage_of_sketched_fits(kind: str) -> None:
         hits["stacked"].append(covered(stacked.pooled.solution, theory.stacked_covariance(stacked)))
         p_values.append(theory.sketch_heterogeneity(moments).p_value)
     for coverage in hits.values():
-        np.testing.assert_allclose(np.mean(coverage, axis=0), LEVELS, atol=0.02)
-    # A test at 5% that is on the safe side; the standard error over 400 sets is 1.1 points.
+        np.testing.assert_allclose(np.mean(coverage, axis=0), LEVELS, atol=0.025)
+    # A test at 5% that is on the safe side; the standard error over 250 sets is 1.4 points.
     assert np.mean(np.array(p_values) < 0.05) < 0.05
 
 
@@ -67,4 +67,4 @@ def test_coverage_of_exact_average_and_whole_fits() -> None:
         centre = np.mean([sketch.solution for sketch in sketches], axis=0)
         hits["whole"].append(covered(centre, theory.whole_covariance(sketches, 120)))
     for coverage in hits.values():
-        np.testing.assert_allclose(np.mean(coverage, axis=0), LEVELS, atol=0.02)
+        np.testing.assert_allclose(np.mean(coverage, axis=0), LEVELS, atol=0.025)

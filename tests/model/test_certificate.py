@@ -16,6 +16,7 @@ from partsketch.model.moments import exact_moments
 from partsketch.theory import partition_excess_loss
 
 FloatArray = NDArray[np.float64]
+pytestmark = pytest.mark.usefixtures("few_draws")
 K, D = 6, 5
 
 

@@ -104,6 +104,7 @@ def coverage(method: str, kinds: tuple[str, ...], **options: Any) -> dict[str, f
         ("whole", ("model",), {"sketch_size": 20}),
     ],
 )
+@pytest.mark.usefixtures("few_draws")
 def test_intervals_cover_the_truth(method: str, kinds: tuple[str, ...], options: dict[str, Any]) -> None:
     # 200 replicates of 5 coefficients: a standard error of 0.7 points if all were independent, 1.5 if those of one
     # replicate went together. Standard errors that are 15% too small would cover 4 points less.
@@ -171,6 +172,7 @@ def test_numbers_of_an_averaged_fit_are_those_of_the_fit_that_is_named() -> None
     assert (inference.noise_variance_of, inference.r_squared_of) == ("this fit", "this fit")
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_numbers_of_a_sketched_average_are_of_that_average_too() -> None:
     X, y = unlike_sites()
     design = np.column_stack([np.ones(1000), X])
