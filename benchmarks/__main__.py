@@ -8,11 +8,11 @@ import shlex
 import sys
 
 from benchmarks.runner import RESULTS, environment, results_folder, run, save
-from benchmarks.tables import ACCURACY, DRIVER, ESTIMATORS, QUESTIONS, generated_parts, write_pages
+from benchmarks.tables import ACCURACY, DRIVER, ESTIMATORS, PRIVACY, QUESTIONS, generated_parts, write_pages
 from benchmarks.workloads import WORKLOADS
 
 #: What is measured in digits and squares, not in seconds, or has rivals of another kind.
-UNTIMED = (ACCURACY, ESTIMATORS, QUESTIONS, DRIVER)
+UNTIMED = (ACCURACY, ESTIMATORS, QUESTIONS, DRIVER, PRIVACY)
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="step")
     run_parser = commands.add_parser("run", parents=[options], help="measure and save results as JSON")
     run_parser.add_argument("workload", nargs="*", metavar="workload", help=", ".join([*WORKLOADS, *UNTIMED]))
-    run_parser.add_argument("--only", default="", help="of accuracy: only these drawn parts, the others stay as saved")
+    run_parser.add_argument("--only", default="", help="of accuracy or privacy: only these parts, the others stay")
     commands.add_parser("planner", parents=[options], help="plan and fit many settings: are plans right?")
     commands.add_parser("table", help="write the pages with results from the saved ones")
     arguments = parser.parse_args()
@@ -39,14 +39,17 @@ def main() -> None:
         parser.error(f"unknown workload {unknown[0]!r}: choose from {', '.join([*WORKLOADS, *UNTIMED])}")
     repeats = arguments.repeats or (1 if arguments.quick else 3)
     command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+    only = [name for name in getattr(arguments, "only", "").split(",") if name]
     if not names or ACCURACY in names:
-        measure_accuracy(arguments.quick, command, [name for name in getattr(arguments, "only", "").split(",") if name])
+        measure_accuracy(arguments.quick, command, only)
     if not names or ESTIMATORS in names:
         measure_estimators(arguments.quick, command)
     if not names or QUESTIONS in names:
         measure_questions(arguments.quick, command)
     if not names or DRIVER in names:
         measure_driver(arguments.quick, command)
+    if not names or PRIVACY in names:
+        measure_privacy(arguments.quick, command, only)
     if timed := [name for name in names if name not in UNTIMED] or ([] if names else list(WORKLOADS)):
         run(timed, repeats, arguments.quick, command)
     if arguments.step is None:
@@ -90,6 +93,19 @@ def measure_driver(quick: bool, command: str) -> None:
     from benchmarks.driver import running
 
     save({**environment(), "command": command, **running.run(quick)}, results_folder(quick) / f"{DRIVER}.json")
+
+
+def measure_privacy(quick: bool, command: str, only: list[str]) -> None:
+    """Measure what privacy costs, part by part; each is saved when it is done, beside those that were saved before."""
+    from benchmarks.privacy import running
+
+    if unknown := [name for name in only if name not in running.PARTS]:
+        raise SystemExit(f"unknown part {unknown[0]!r}: choose from {', '.join(running.PARTS)}")
+    path = results_folder(quick) / f"{PRIVACY}.json"
+    for name in only or running.PARTS:
+        saved = json.loads(path.read_text()) if path.exists() else {"parts": {}}
+        part = {**environment(), "command": command, "lines": running.run_part(name, quick)}
+        save({"parts": {**saved["parts"], name: part}}, path)
 
 
 def check_plans(quick: bool) -> None:

@@ -12,6 +12,7 @@ from benchmarks import front_page
 from benchmarks.accuracy import results as accuracy
 from benchmarks.driver import results as driver
 from benchmarks.estimators import results as estimators
+from benchmarks.privacy import results as privacy
 from benchmarks.questions import results as questions
 from benchmarks.questions.headline import NAME as HEADLINE
 from benchmarks.quiet import BUSY_SHARE
@@ -27,6 +28,7 @@ PAGES = (
     _DOCS / "accuracy.md",
     _DOCS / "estimators.md",
     _DOCS / "scale.md",
+    _DOCS / "privacy.md",
 )
 
 #: Name of what is counted in digits instead of seconds.
@@ -40,6 +42,9 @@ QUESTIONS = "questions"
 
 #: Name of what the driver bears, and what follows from it.
 DRIVER = "driver"
+
+#: Name of what files with a promise lose, and how often their intervals hold.
+PRIVACY = "privacy"
 
 #: Differences that mean nothing: of times, as a share, and of memory.
 _SAME_TIME = 1.05
@@ -85,6 +90,8 @@ def generated_parts(folder: Path) -> dict[str, str]:
     path = folder / f"{DRIVER}.json"
     not_run = dict.fromkeys((DRIVER, "scale"), "\nNot run yet.\n\n")
     parts |= driver.parts(json.loads(path.read_text())) if path.exists() else not_run
+    path = folder / f"{PRIVACY}.json"
+    parts |= privacy.parts(json.loads(path.read_text())["parts"] if path.exists() else {})
     for name, made in ((QUESTIONS, questions.parts), (HEADLINE, questions.headline)):
         path = folder / f"{name}.json"
         parts |= made(json.loads(path.read_text())) if path.exists() else {name: "\nNot run yet.\n\n"}
