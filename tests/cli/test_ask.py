@@ -121,6 +121,7 @@ def test_clusters_that_lie_at_two_sites(folder: Path, capsys: pytest.CaptureFixt
     for number, site in enumerate(("north", "south")):
         ROWS[number::2].to_parquet(f"{site}.parquet")
         asked = ["--columns", "a,b,c,y,z", "--partition-by", "g", "--site", site]
+        asked += ["--allow", "few-exact-rows", "--allow", "few-rows", "--allow", "leverage"]
         assert run(["summarise", f"{site}.parquet", *asked, "-o", f"{site}.psk"]) == 0
     capsys.readouterr()
     asked = ["ask", "north.psk", "south.psk", "-t", "y", "-f", "a,b", "--vcov", "CRV1"]

@@ -13,6 +13,7 @@ import pytest
 from statsmodels.regression.mixed_linear_model import MixedLM
 
 import partsketch as ps
+from partsketch.cli import run
 
 DATA = Path(__file__).parents[1] / "data" / "mixed"
 REFERENCE = json.loads((DATA / "reference.json").read_text())["lme4"]
@@ -89,6 +90,38 @@ def test_published_values_of_the_sleep_study() -> None:
     assert f"{np.sqrt(model.residual_variance):.3f}" == "25.592"
     assert model.log_likelihood is not None
     assert f"{-2 * model.log_likelihood:.1f}" == "1743.6"
+
+
+def test_one_file_of_each_site_gives_the_published_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every subject a site that sends a file of its own, made by either command; asked in Python and by command."""
+    monkeypatch.chdir(tmp_path)
+    rows = sleepstudy()
+    for number, (subject, own) in enumerate(rows.groupby("Subject")):
+        columns, site = own[["Days", "Reaction"]], f"subject {subject}"
+        if number % 2:
+            ps.summarise(columns, site=site).save(f"{subject}.psk")
+        else:
+            ps.sketch(columns, "Reaction", ["Days"], sketch="triangular", site=site).save(f"{subject}.psk")
+    sites = ps.read_summaries("*.psk")
+    other = REFERENCE["sleepstudy slopes REML"]
+    model = sites.mixed("Reaction", "Days", random="Days")
+    np.testing.assert_allclose(model.coefficients, np.ravel(other["fixed"]), rtol=1e-5)
+    np.testing.assert_allclose(model.random_covariance, other["covariance"], rtol=1e-5)
+    assert model.site_names[0] == "subject 308"
+    within = sites.fit("Reaction", ["Days"], intercept="partition")
+    codes = np.unique(rows["Subject"], return_inverse=True)[1]
+    expected = np.linalg.lstsq(np.column_stack([rows["Days"], np.eye(18)[codes]]), rows["Reaction"])[0]
+    np.testing.assert_allclose([within.coefficients[0, 0], *within.partition_intercepts[:, 0]], expected, rtol=1e-9)
+    files = [str(path) for path in sorted(Path().glob("*.psk"))]
+    asked = ["ask", *files, "--target", "Reaction", "--features", "Days"]
+    assert run([*asked, "--random", "intercept,Days", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["residual_variance"] == pytest.approx(other["residual"], rel=1e-5)
+    assert run([*asked, "--intercept", "partition"]) == 0
+    assert f"\n  subject 308  {expected[1]:.6g}\n" in capsys.readouterr().out
+    assert run([*asked, "--meta", "--report", "meta.html"]) == 0
+    assert "<svg" in Path("meta.html").read_text()
 
 
 @pytest.mark.parametrize("method", ["REML", "ML"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 import partsketch as ps
 from partsketch import InputError, PartsketchWarning
 from partsketch.cli import run
-from partsketch.cli.sketch import LEAST_LEVEL_ROWS as LEAST_OF_COMMAND
+from partsketch.cli.site_options import LEAST_LEVEL_ROWS as LEAST_OF_COMMAND
 from partsketch.sites.disclosure.concerns import CONCERNS, LEAST_LEVEL_ROWS
 
 
@@ -126,6 +127,85 @@ def test_the_command_always_checks(
     assert run([*command, "--allow", "leverage"]) == 0
     printed = capsys.readouterr().out
     assert printed.index("is not hidden at all") < printed.index("bits per entry")
+
+
+def cut(rows: pa.Table, parts: int) -> pa.Table:
+    """Rows with a column that says to which of so many parts they belong, in turn."""
+    return rows.append_column("g", pa.array(np.arange(len(rows)) % parts))
+
+
+#: Each partition of a file can be seen alone: what all rows together hide may show there.
+IN_PARTITIONS: list[tuple[str, pa.Table, str]] = [
+    ("few-exact-rows", cut(table(380), 4), "partition '0' holds exact sums of products of 95 rows"),
+    ("leverage", cut(with_row(table(2000), a=9.0), 8), "Row 100 alone makes .* of partition '4'"),
+    ("rare-levels", cut(table(1200), 4).append_column("u", pa.array(1.0 * (np.arange(1200) < 16))), "'u', which 4 row"),
+]
+
+
+@pytest.mark.parametrize(("name", "rows", "message"), IN_PARTITIONS)
+def test_a_file_of_partitions_shows_each_of_them(name: str, rows: pa.Table, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        ps.summarise(rows, partition_by="g", allow=[])
+    assert f"--allow {name}" in str(caught.value)
+    unchecked = ps.summarise(rows, partition_by="g")
+    assert ps.summarise(rows, partition_by="g", allow=[name, "leverage"]).factors == unchecked.factors
+    # All rows in one partition hide these, but for one that is far from all others.
+    if name != "leverage":
+        ps.summarise(rows, allow=[])
+
+
+def test_all_concerns_are_named_at_once() -> None:
+    with pytest.raises(InputError, match=r"few-exact-rows'\]\)\. Besides: few-rows\.$"):
+        ps.summarise(pa.concat_tables([cut(table(380), 4), cut(table(9), 9)]), partition_by="g", allow=["leverage"])
+
+
+def test_what_counts_tell_is_refused_before_rows_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("partsketch.sites.disclosure.checks.look_at_rows", lambda *_: pytest.fail("rows were read"))
+    with pytest.raises(InputError, match="--allow few-exact-rows"):
+        ps.summarise(cut(table(380), 4), partition_by="g", allow=[])
+
+
+def test_summaries_that_can_be_read_once_are_said_not_to_be_checked() -> None:
+    with pytest.warns(PartsketchWarning, match="were not looked for"):
+        ps.summarise(table().to_reader(), allow=[])
+
+
+def test_summarise_checks_what_has_a_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file with a site is meant to be read beside others; one without stays, and a line says what was not done."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(with_row(table(), a=1e6), "rows.parquet")
+    command = ["summarise", "rows.parquet", "-o", "rows.psk"]
+    assert run([*command, "--site", "north"]) == 2
+    assert "--allow leverage" in capsys.readouterr().err
+    assert not Path("rows.psk").exists()
+    assert run([*command, "--site", "north", "--allow", "leverage"]) == 0
+    assert "not checked" not in capsys.readouterr().out
+    assert run([*command, "--allow", "few-rows"]) == 2
+    capsys.readouterr()
+    assert run(command) == 0
+    assert "not checked" in capsys.readouterr().out
+    assert run([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["checked"] is False
+
+
+def test_files_of_two_places_without_a_site_are_not_read_together(tmp_path: Path) -> None:
+    """So whoever wants to send a file names a site, and has it checked."""
+    for number in range(2):
+        ps.summarise(table(500 + number)).save(tmp_path / f"{number}.psk")
+    with pytest.raises(InputError, match="is in twice"):
+        ps.read_summaries(tmp_path / "*.psk")
+
+
+def test_sites_summarise_levels_that_they_agree_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("levels.json").write_text('{"g": ["a", "b", "c"]}')
+    for site, level in (("north", "b"), ("south", "c")):
+        pq.write_table(table(300).append_column("g", pa.array(["a", level] * 150)), f"{site}.parquet")
+        command = ["summarise", f"{site}.parquet", "--levels", "levels.json", "--site", site, "-o", f"{site}.psk"]
+        assert run(command) == 0
+    assert ps.read_summaries("*.psk").columns == ("a", "b", "y", "g=b", "g=c")
 
 
 def test_the_divergence_is_that_of_the_two_laws() -> None:

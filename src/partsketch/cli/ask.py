@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from partsketch.questions.paths import Path as PenaltyPath
     from partsketch.questions.summaries import Summaries
 
+#: More intercepts than this are cut in the middle.
+_MOST_INTERCEPTS = 20
 _ONE = frozenset({"files", "target", "features", "intercept", "as_json", "together"})
 _SITES = frozenset({"files", "target", "features", "report", "as_json", "together"})
 #: What each way of asking takes, besides the option that asks for it; others would go unheard.
@@ -197,11 +199,24 @@ def _one(
     if path is not None:
         show(str(path) + "\n")
     show(str(model.summary()))
+    if asked["intercept"] == "partition":
+        show(_intercepts(model))
     for text, test in tests:
         say(f"{text}: {test}")
     for what, written in (("model", model_path), ("report", report)):
         if written is not None:
             say(f"{what} written to {written}")
+
+
+def _intercepts(model: Model) -> str:
+    """Return the intercept of each partition, a line each, the middle of many left out."""
+    lines = [
+        f"  {part.name}  {', '.join(f'{value:.6g}' for value in values)}"
+        for part, values in zip(model.record.partitions, model.partition_intercepts, strict=True)
+    ]
+    if len(lines) > _MOST_INTERCEPTS:
+        lines[10:-5] = [f"  … {len(lines) - 15:,} more (--json has all)"]
+    return "\n".join(["intercepts of the partitions:", *lines])
 
 
 def _sites(summaries: Summaries, asked: dict[str, Any], report: Path | None, as_json: bool) -> None:

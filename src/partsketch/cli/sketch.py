@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,7 @@ import click
 from partsketch.cli.options import data_options, keyword_option, sketch_option
 from partsketch.cli.outputs import check_outputs
 from partsketch.cli.printing import print_json, warn
-from partsketch.common.errors import InputError
-
-#: Rows that a level needs: `sites/disclosure/concerns.py` has the same number, which a test compares.
-LEAST_LEVEL_ROWS = 5
-#: Bytes of a file of levels.
-_LARGEST_LEVELS = 1 << 28
+from partsketch.cli.site_options import disclosure_options, levels_option, read_levels
 
 if TYPE_CHECKING:
     from partsketch.fitting.data_request import DataRequest
@@ -53,21 +47,9 @@ if TYPE_CHECKING:
     help="With --epsilon: file in which the release is entered.  [default: partsketch-ledger.jsonl]",
 )
 @click.option("--budget", type=float, help="With --epsilon: refuse when all releases of these rows exceed this ε.")
-@click.option(
-    "--allow",
-    multiple=True,
-    help="Write the file although it shows single rows: few-rows, few-exact-rows, rare-levels, leverage, large-sketch.",
-)
-@click.option(
-    "--least-level-rows", type=int, default=LEAST_LEVEL_ROWS, show_default=True, help="Rows that a level needs."
-)
+@disclosure_options
 @keyword_option("fit_intercept", "Without a column of ones.")
-@click.option(
-    "--levels",
-    "levels_path",
-    type=click.Path(path_type=Path),
-    help='JSON file of levels (and knots of a formula) that all sites agree on: {"colour": ["blue", "red"]}.',
-)
+@levels_option
 @keyword_option("engine", "Where the sketch is made.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -94,7 +76,7 @@ def command(
     read = [path for path in (levels_path, keywords["bounds"]) if path is not None]
     check_outputs({"--output": first, "--ledger": keywords["ledger"]}, request.data, read)
     if levels_path is not None:
-        request = replace(request, levels=_read_levels(levels_path))
+        request = replace(request, levels=read_levels(levels_path))
     if options.epsilon is not None:
         _release(request, options, engine, first, [*read, *local_files(request.data)], as_json)
         return
@@ -139,14 +121,3 @@ def _release(
         print_json({"files": [describe_noisy(str(path), released.summary)], "spent": told})
     else:
         print_noisy([(str(path), released.summary)], [f"{released.spent.sentence} Entered in {released.ledger}."])
-
-
-def _read_levels(path: Path) -> Any:
-    from partsketch.common.reading import read_at_most
-
-    try:
-        return json.loads(read_at_most(path, _LARGEST_LEVELS, "levels"))
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON: write levels such as {{'colour': ['blue', 'red']}}.") from error

@@ -9,7 +9,11 @@ import click
 
 from partsketch.cli.options import column_names, csv_options, keyword_option
 from partsketch.cli.outputs import check_outputs
-from partsketch.cli.printing import print_json
+from partsketch.cli.printing import print_json, say
+from partsketch.cli.site_options import disclosure_options, levels_option, read_levels
+
+#: What is said of files that were not looked at.
+_UNCHECKED = "not checked for single rows that it shows: before the file leaves this place, make it with --site NAME"
 
 
 @click.command(
@@ -32,8 +36,10 @@ from partsketch.cli.printing import print_json
     show_default=True,
     help="Refuse missing values, or drop their rows.",
 )
-@click.option("--site", default="", help="Name of this site, where several will be asked together.")
+@click.option("--site", default="", help="Name of this site: the file is to leave it, and is checked.")
 @click.option("--label", default="", help="Name of these rows, such as a day.")
+@disclosure_options
+@levels_option
 @keyword_option("random_state", "Seed of shuffle.", default=0)
 @keyword_option("engine", "Where the summaries are made.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -43,6 +49,8 @@ def command(
     columns: tuple[str, ...],
     formula: str | None,
     missing: Literal["error", "drop"],
+    allow: tuple[str, ...],
+    levels_path: Path | None,
     as_json: bool,
     **keywords: Any,
 ) -> None:
@@ -50,10 +58,18 @@ def command(
     from partsketch.report.summaries_table import describe_summaries, print_summaries
     from partsketch.sites.summaries_api import summarise
 
-    check_outputs({"--output": output}, data=data)
-    summaries = summarise(data, column_names(columns), formula=formula, missing=missing, **keywords)
+    read = [] if levels_path is None else [levels_path]
+    check_outputs({"--output": output}, data, read)
+    # Whoever names a site means a file that is read beside those of others.
+    checked = bool(keywords["site"] or allow)
+    if levels_path is not None:
+        keywords["levels"] = read_levels(levels_path)
+    asked: dict[str, Any] = {"formula": formula, "missing": missing, "allow": allow if checked else None}
+    summaries = summarise(data, column_names(columns), **asked, **keywords)
     summaries.save(output)
     if as_json:
-        print_json(describe_summaries(str(output), summaries))
-    else:
-        print_summaries(str(output), summaries)
+        print_json({**describe_summaries(str(output), summaries), "checked": checked})
+        return
+    print_summaries(str(output), summaries)
+    if not checked:
+        say(_UNCHECKED)

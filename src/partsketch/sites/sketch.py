@@ -78,7 +78,7 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
     looked = Looked((), ())
     if options.allow is not None:
         with one_thread_each():
-            looked = check_disclosure(source, partitioning, options, engine, gathered.summaries)
+            looked = check_disclosure(source, partitioning, options, engine, gathered)
     cut = secrets.token_hex(16) if options.private else _cut_name(options, seed, partitioning, names)
     about = About(
         targets=source.target_names,

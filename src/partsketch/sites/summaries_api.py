@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings as python_warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
+from partsketch.common.errors import PartsketchWarning
 from partsketch.common.signatures import passes_on
 from partsketch.fitting.data_request import DataKeywords, DataRequest
 from partsketch.questions.summaries import Summaries
+from partsketch.sites.disclosure.concerns import LEAST_LEVEL_ROWS
 from partsketch.sites.options import SketchOptions
 from partsketch.sites.summarise import columns_of, read_all, summarise_data
 
@@ -31,6 +34,8 @@ def summarise(
     random_state: Any = 0,
     site: str = "",
     label: str = "",
+    allow: Sequence[str] | None = None,
+    least_level_rows: int = LEAST_LEVEL_ROWS,
     **keywords: Unpack[SummariseKeywords],
 ) -> Summaries:
     """Summarise rows exactly, in one pass, so that any linear model among their columns follows without the rows.
@@ -54,6 +59,10 @@ def summarise(
         Seed of "shuffle".
     site, label
         Who made it, and of which rows (a day, say).
+    allow, least_level_rows
+        As in `partsketch.sketch`: with a list, even an empty one, refuse what would show single rows of a partition if
+        the summaries became a file that travels, unless it is in the list; the rows are read once more for that. None
+        checks nothing: summaries that stay where the rows are show nothing to anybody.
 
     Returns
     -------
@@ -70,13 +79,16 @@ def summarise(
     2.0
     """
     target, features = columns_of(columns, formula)
-    options = SketchOptions.made_of(
-        random_state, sketch="triangular", n_partitions=n_partitions, partition_by=partition_by, site=site, label=label
-    )
+    cut: dict[str, Any] = {"n_partitions": n_partitions, "partition_by": partition_by}
+    checks: dict[str, Any] = {"allow": allow, "least_level_rows": least_level_rows}
+    options = SketchOptions.made_of(random_state, sketch="triangular", site=site, label=label, **cut, **checks)
     request = DataRequest(data, target, features, **keywords)
     if request.levels is not None:
         request = replace(request, encode=True)
-    return summarise_data(request, options, engine)
+    summaries, sentences = summarise_data(request, options, engine)
+    for sentence in sentences:
+        python_warnings.warn(sentence, PartsketchWarning, stacklevel=2)
+    return summaries
 
 
 def read_summaries(files: Any) -> Summaries:

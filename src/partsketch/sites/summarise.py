@@ -22,13 +22,14 @@ from partsketch.sites.sketch import sketch_source
 from partsketch.summaries.provenance import Part
 
 
-def summarise_data(request: DataRequest, options: SketchOptions, engine: Any) -> Summaries:
-    """Summarise the rows of every partition exactly, in one pass."""
+def summarise_data(request: DataRequest, options: SketchOptions, engine: Any) -> tuple[Summaries, tuple[str, ...]]:
+    """Summarise the rows of every partition exactly, in one pass; return sentences for the site beside them."""
     with using_engine(engine, request.data) as runner:
         source = request.open(options.partition_column, fit_intercept=True, engine=runner)
         if not (source.feature_names or source.target_names):
             raise InputError("There is nothing to summarise: name at least one column.")
-        return Summaries(sketch_source(source, options, runner).summaries)
+        made = sketch_source(source, options, runner)
+    return Summaries(made.summaries), made.warnings
 
 
 def columns_of(columns: Sequence[str] | None, formula: str | None) -> tuple[str | None, Sequence[str] | None]:
@@ -143,7 +144,7 @@ def add_rows(
     )  # fmt: skip
     if options.label in labels:
         raise InputError(f"Rows of the label {options.label!r} are in already: give these another label.")
-    more = summarise_data(request, options, engine)
+    more, _ = summarise_data(request, options, engine)
     factors = {summary.parts[0].partition: summary for summary in before.factors}
     if len(factors) < len(before):
         raise InputError("Partitions of several sites have the same names: add rows to the summaries of one site.")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from partsketch.engines.base import Engine
-from partsketch.sites.disclosure.concerns import Facts, concerns_of, refuse
+from partsketch.engines.gather import Gathered
+from partsketch.sites.disclosure.concerns import Concern, Facts, concerns_of, refuse
 from partsketch.sites.disclosure.leverages import Shown, look_at_rows
 from partsketch.sites.options import SketchOptions
 from partsketch.sketches.base import get_sketch
 from partsketch.sources.base import Source
 from partsketch.summaries.partitions import Partitioning
-from partsketch.summaries.summary import Summary
 
 
 @dataclass(frozen=True)
@@ -24,33 +24,48 @@ class Looked:
 
 
 def check_disclosure(
-    source: Source, partitioning: Partitioning, options: SketchOptions, engine: Engine, summaries: Sequence[Summary]
+    source: Source, partitioning: Partitioning, options: SketchOptions, engine: Engine, gathered: Gathered
 ) -> Looked:
-    """Refuse files that show single rows, unless that is allowed; say what could not be checked."""
+    """Refuse files that show single rows, unless that is allowed; say what could not be checked.
+
+    A file of several partitions shows each of them: every one is looked at as if it were a file of its own.
+    """
     assert options.allow is not None
     random = get_sketch(options.sketch).is_random
-    shown: list[Shown | None] = [None] * len(summaries)
-    warnings: list[str] = []
-    if source.replayable:
-        factors = None if random else tuple(summaries)
-        shown = look_at_rows(source, partitioning, options.fit_intercept, engine, factors)
-    else:
-        warnings.append(
+    nothing: list[Shown | None] = [None] * partitioning.count
+    # What counts alone tell is refused before rows are read once more.
+    refuse(_concerns(source, partitioning, options, gathered, nothing), options.allow)
+    if not source.replayable:
+        unseen = (
             f"Single rows of high leverage and rare levels were not looked for: a {source.description} can be read "
             "only once; pass a table or a file to have them checked."
         )
+        return Looked(tuple(None for _ in nothing), (unseen,))
+    factors = None if random else gathered.summaries
+    shown = look_at_rows(source, partitioning, options.fit_intercept, engine, factors)
+    refuse(_concerns(source, partitioning, options, gathered, shown), options.allow)
+    return Looked(tuple(None if found is None else found.leverage for found in shown), ())
+
+
+def _concerns(
+    source: Source,
+    partitioning: Partitioning,
+    options: SketchOptions,
+    gathered: Gathered,
+    shown: Sequence[Shown | None],
+) -> Iterator[Concern]:
+    """Yield what is known so far to show single rows of a partition."""
     names = source.feature_names + source.target_names
-    for number, (summary, found) in enumerate(zip(summaries, shown, strict=True)):
-        where = "" if partitioning.count == 1 else f" of partition {partitioning.names[number]!r}"
+    size = gathered.summaries[0].matrix.shape[0] if get_sketch(options.sketch).is_random else None
+    for name, rows, found in zip(partitioning.names, gathered.row_counts, shown, strict=True):
         facts = Facts(
-            what=f"The file{where}",
-            rows=summary.row_count,
-            columns=len(summary.columns),
+            what="The file" if partitioning.count == 1 else f"The file of partition {name!r}",
+            rows=rows,
+            columns=int(options.fit_intercept) + len(names),
             parameters=int(options.fit_intercept) + len(source.feature_names),
-            sketch_rows=summary.matrix.shape[0] if random else None,
+            sketch_rows=size,
             leverage=None if found is None else found.leverage,
             row=None if found is None else found.row,
             nonzero=() if found is None else tuple(zip(names, found.nonzero, strict=True)),
         )
-        refuse(list(concerns_of(facts, source.encoding, options.least_level_rows)), options.allow)
-    return Looked(tuple(None if found is None else found.leverage for found in shown), tuple(warnings))
+        yield from concerns_of(facts, source.encoding, options.least_level_rows)

@@ -89,7 +89,7 @@ def concerns_of(facts: Facts, encoding: Encoding, least_level_rows: int) -> Iter
         yield Concern(
             "few-exact-rows",
             f"{facts.what} holds exact sums of products of {rows:,} rows, fewer than {LEAST_EXACT_ROWS}: rows can be "
-            "found from them",
+            "found from them; put more rows together",
         )
     for name, count in _rare(facts, encoding, least_level_rows):
         yield Concern(
@@ -122,10 +122,16 @@ def _rare(facts: Facts, encoding: Encoding, least: int) -> Iterator[tuple[str, i
                 yield f"level {encoding.levels_of(column)[0]!r} of column {column!r}", left
 
 
-def refuse(concerns: Sequence[Concern], allow: Sequence[str]) -> None:
-    """Refuse the first concern that is not allowed."""
+def refuse(concerns: Iterable[Concern], allow: Sequence[str]) -> None:
+    """Refuse what is not allowed: the first in a sentence, what else there is by name."""
+    first: dict[str, Concern] = {}
     for concern in concerns:
         if concern.name not in allow:
-            raise InputError(
-                f"{concern.sentence}, or allow it by name (--allow {concern.name}; in Python allow=[{concern.name!r}])."
-            )
+            first.setdefault(concern.name, concern)
+    if not first:
+        return
+    told, *others = first.values()
+    also = f" Besides: {', '.join(other.name for other in others)}." if others else ""
+    raise InputError(
+        f"{told.sentence}, or allow it by name (--allow {told.name}; in Python allow=[{told.name!r}]).{also}"
+    )
