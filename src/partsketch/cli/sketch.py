@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from partsketch.cli.options import data_options, keyword_option, sketch_option
 from partsketch.cli.outputs import check_outputs
 from partsketch.cli.printing import print_json, warn
 from partsketch.cli.site_options import disclosure_options, levels_option, read_levels
+from partsketch.common.errors import InputError
 
 if TYPE_CHECKING:
     from partsketch.fitting.data_request import DataRequest
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     "--output", "-o", help="File to write; with several partitions a pattern such as 'north-{partition}.psk'."
 )
 @click.option("--output-directory", type=click.Path(path_type=Path), help="Folder to write SITE-PARTITION.psk to.")
-@click.option("--site", help="Name of this site; default: the name of the output, without its ending.")
+@click.option(
+    "--site",
+    help="Name of this site; default: that of the output; with --epsilon there is none.",
+)
 @click.option("--label", default="", help="Name of these rows, such as a day, when a site sends several files.")
 @keyword_option("n_partitions", "Cut the rows and write one file for each part.", default=None)
 @keyword_option("partition_by", default=None)
@@ -70,6 +74,11 @@ def command(
     from partsketch.sites.sketch import sketch_source
     from partsketch.sources.files.paths import local_files
 
+    if site is None and keywords["epsilon"] is not None:
+        raise InputError(
+            "What is promised of rows adds up by site and label: name the site (--site), the same for every file of "
+            "these rows."
+        )
     site = site_of(output, output_directory) if site is None else site
     options = SketchOptions.made_of(site=site, **keywords)
     first = file_names(output, output_directory, site, ["0"] if options.cuts else None)[0]
@@ -116,8 +125,7 @@ def _release(
     for sentence in released.warnings:
         warn(sentence)
     if as_json:
-        spent = {"releases": released.spent.releases, "rho": released.spent.rho, "epsilon": released.spent.epsilon}
-        told = {**spent, "delta": released.spent.delta, "ledger": str(released.ledger)}
+        told = {**asdict(released.spent), "ledger": str(released.ledger)}
         print_json({"files": [describe_noisy(str(path), released.summary)], "spent": told})
     else:
         print_noisy([(str(path), released.summary)], [f"{released.spent.sentence} Entered in {released.ledger}."])

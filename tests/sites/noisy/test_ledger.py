@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from partsketch import InputError
+from partsketch.cli import run
 from partsketch.sites.noisy import release as releasing
 from partsketch.sites.noisy.ledger import Entry, enter, read_ledger, spent_of
 from tests.sites.noisy.files import noisy, table
@@ -79,4 +83,69 @@ def test_a_ledger_that_cannot_be_read_stops_the_release(tmp_path: Path, text: st
 
 
 def test_nothing_is_spent_where_nothing_was_released(tmp_path: Path) -> None:
-    assert spent_of(read_ledger(tmp_path / "none.jsonl"), "north", "", 1e-6).epsilon == 0
+    assert spent_of(read_ledger(tmp_path / "none.jsonl"), "north", "").epsilon == 0
+
+
+def test_a_larger_delta_does_not_make_room(tmp_path: Path) -> None:
+    """At δ = 0.01 the releases before it would look smaller: the smallest δ counts."""
+    ledger = tmp_path / "ledger.jsonl"
+    enter(ledger, entry(), 1.5)
+    with pytest.raises(InputError, match="at δ = 1e-06, above the budget"):
+        enter(ledger, replace(entry(), epsilon=0.5, delta=0.01), 1.5)
+    assert spent_of([entry(), replace(entry(), epsilon=0.5, delta=0.01)], "north", "").delta == 1e-6
+
+
+def test_the_same_rows_under_other_names_are_told_of(tmp_path: Path) -> None:
+    """Nobody can see that they are the same: what it would be then is said."""
+    ledger = tmp_path / "ledger.jsonl"
+    enter(ledger, entry(), None)
+    spent = enter(ledger, entry(label="again"), 1.0)
+    assert spent.releases == 1
+    assert "2 releases: were all of these rows, under other sites or labels, it would be ε = 1.45" in spent.sentence
+    assert "The ledger" not in enter(tmp_path / "other.jsonl", entry(), None).sentence
+
+
+def test_writers_at_the_same_time_do_not_exceed_the_budget(tmp_path: Path) -> None:
+    """Two of ε = 1 are 1.455, three are 1.81: of twelve at once two get through, whoever they are."""
+
+    def one(number: int) -> bool:
+        try:
+            enter(tmp_path / "ledger.jsonl", entry(release=f"{number:032x}"), 1.5)
+        except InputError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(one, range(12))) == 2
+    assert len(read_ledger(tmp_path / "ledger.jsonl")) == 2
+
+
+@pytest.mark.parametrize(("kind", "message"), [("fifo", "named pipe"), ("folder", "folder"), ("locked", "read-only")])
+def test_what_is_no_ledger_to_write_is_refused(tmp_path: Path, kind: str, message: str) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    if kind == "fifo":
+        os.mkfifo(ledger)
+    elif kind == "folder":
+        ledger.mkdir()
+    else:
+        ledger.write_text("")
+        ledger.chmod(0o444)
+    with pytest.raises(InputError, match=message):
+        noisy(tmp_path, table(300))
+
+
+def test_the_command_needs_a_site_and_keeps_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The name of the output is no name of rows: another output would hide what was spent."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(table(300), "rows.parquet")
+    Path("bounds.toml").write_text("a = [0, 100]\nb = [-4, 4]\ny = [-20, 30]\n")
+    asked = ["sketch", "rows.parquet", "-t", "y", "--epsilon", "1", "--bounds", "bounds.toml", "--budget", "1.2"]
+    assert run([*asked, "-o", "first.psk"]) == 2
+    assert "name the site (--site)" in capsys.readouterr().err
+    assert run([*asked, "-o", "first.psk", "--site", "north"]) == 0
+    assert run([*asked, "-o", "second.psk", "--site", "north"]) == 2
+    assert "above the budget of 1.2" in capsys.readouterr().err
+    assert sorted(path.name for path in Path().glob("*.psk")) == ["first.psk"]
+    assert len(read_ledger(Path("partsketch-ledger.jsonl"))) == 1

@@ -71,21 +71,32 @@ class Spent:
     rho
         Sum of their costs in zero-concentrated differential privacy.
     epsilon, delta
-        The promise that holds for all of them together, at the δ of the last one.
+        The promise that holds for all of them together, at the smallest δ among them: a larger one would make ε look
+        smaller than it was promised to be.
+    in_ledger, at_worst
+        How many releases the ledger has in all, and what ε would be were all of them of these rows, under other names.
     """
 
     releases: int
     rho: float
     epsilon: float
     delta: float
+    in_ledger: int
+    at_worst: float
 
     @property
     def sentence(self) -> str:
         """All of it in plain words."""
         times = "once" if self.releases == 1 else f"{self.releases} times"
-        return (
+        told = (
             f"These rows were released {times}: ε = {self.epsilon:.4g} at δ = {self.delta:g} in all "
             f"(ρ = {self.rho:.4g} by zCDP)."
+        )
+        if self.in_ledger == self.releases:
+            return told
+        return (
+            f"{told} The ledger has {self.in_ledger:,} releases: were all of these rows, under other sites or labels, "
+            f"it would be ε = {self.at_worst:.4g}."
         )
 
 
@@ -117,25 +128,38 @@ def _lines(path: Path) -> list[str]:
     return text.split("\n")[:-1]
 
 
-def spent_of(entries: list[Entry], site: str, label: str, delta: float) -> Spent:
-    """Return what was promised of these rows in all, at this δ."""
+def spent_of(entries: list[Entry], site: str, label: str) -> Spent:
+    """Return what was promised of these rows in all."""
     own = [entry for entry in entries if (entry.site, entry.label) == (site, label)]
-    rho = math.fsum(entry.rho for entry in own)
-    return Spent(len(own), rho, gaussian_epsilon(1 / math.sqrt(2 * rho), delta) if own else 0.0, delta)
+    if not own:
+        return Spent(0, 0.0, 0.0, 0.0, len(entries), 0.0)
+    delta = min(entry.delta for entry in own)
+    return Spent(len(own), _rho(own), _epsilon(own, delta), delta, len(entries), _epsilon(entries, delta))
+
+
+def _rho(entries: list[Entry]) -> float:
+    return math.fsum(entry.rho for entry in entries)
+
+
+def _epsilon(entries: list[Entry], delta: float) -> float:
+    return gaussian_epsilon(1 / math.sqrt(2 * _rho(entries)), delta)
 
 
 def enter(path: Path, entry: Entry, budget: float | None) -> Spent:
     """Enter a release, unless all of them together would exceed the budget; return what is spent then."""
     check_output(path)
+    # The file is replaced and not written into, which the system allows where it is protected, too.
+    if path.exists() and not os.stat(path).st_mode & 0o222:
+        raise InputError(f"The ledger {shown(path)} is read-only: make it writable, or name another (--ledger).")
     with _locked(path):
         entries = [*read_ledger(path), entry]
-        spent = spent_of(entries, entry.site, entry.label, entry.delta)
+        spent = spent_of(entries, entry.site, entry.label)
         if budget is not None and spent.epsilon > budget * (1 + 1e-9):
-            before = spent_of(entries[:-1], entry.site, entry.label, entry.delta)
+            before = spent_of(entries[:-1], entry.site, entry.label)
             name = " ".join(text for text in (entry.site, entry.label) if text) or "these rows"
             raise InputError(
-                f"With this file {name!r} would have spent ε = {spent.epsilon:.4g} at δ = {entry.delta:g}, above the "
-                f"budget of {budget:g} (ε = {before.epsilon:.4g} is spent by {before.releases} releases in "
+                f"With this file {name!r} would have spent ε = {spent.epsilon:.4g} at δ = {spent.delta:g}, above the "
+                f"budget of {budget:g} (before it ε = {before.epsilon:.4g}, releases: {before.releases}, ledger: "
                 f"{shown(path)}): give a smaller epsilon (--epsilon), or release no more of these rows."
             )
         lines = "".join(f"{json.dumps(asdict(known), ensure_ascii=False)}\n" for known in entries)
