@@ -103,8 +103,9 @@ def measure_privacy(quick: bool, command: str, only: list[str]) -> None:
         raise SystemExit(f"unknown part {unknown[0]!r}: choose from {', '.join(running.PARTS)}")
     path = results_folder(quick) / f"{PRIVACY}.json"
     for name in only or running.PARTS:
-        saved = json.loads(path.read_text()) if path.exists() else {"parts": {}}
         part = {**environment(), "command": command, "lines": running.run_part(name, quick)}
+        # Read now: parts may be measured side by side.
+        saved = json.loads(path.read_text()) if path.exists() else {"parts": {}}
         save({"parts": {**saved["parts"], name: part}}, path)
 
 
