@@ -85,6 +85,7 @@ def test_unlike_noise_takes_the_step_towards_exact_least_squares() -> None:
     expected = theory.certify_stacked(fit).relative_excess_loss
     assert model.certificate_.relative_excess_loss == pytest.approx(expected, rel=1e-6)
     errors = model.model_.inferences[0].standard_errors
+    assert errors is not None
     np.testing.assert_allclose(errors, theory.stacked_covariance(fit).standard_errors, rtol=1e-6)
 
 

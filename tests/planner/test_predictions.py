@@ -143,7 +143,9 @@ def test_stacked_sketches_are_predicted_with_the_weights_of_the_fit() -> None:
     for asked in ("rows", "auto", "information"):
         options: Any = {"partition_by": "site", "sketch_size": 24, "calibration": MACHINE, "weighting": asked}
         made = ps.plan(table, "y", [f"x{j}" for j in range(5)], **options)
-        found[asked] = next(c.excess for c in made.candidates if (c.method, c.sketch) == ("stack", "gaussian"))
+        excess = next(c.excess for c in made.candidates if (c.method, c.sketch) == ("stack", "gaussian"))
+        assert excess is not None
+        found[asked] = excess
     assert found["rows"] > 3 * found["auto"]
     assert found["auto"] == found["information"]
     fit = ps.fit(table, "y", [f"x{j}" for j in range(5)], method="stack", partition_by="site", sketch_size=24)
