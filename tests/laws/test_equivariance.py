@@ -148,9 +148,7 @@ def _assert_same(
     _assert_same_certainty(before, after, change, perfect, sizes)
 
 
-def _assert_same_certainty(
-    before: ps.Model, after: ps.Model, change: Change, perfect: bool, sizes: FloatArray
-) -> None:
+def _assert_same_certainty(before: ps.Model, after: ps.Model, change: Change, perfect: bool, sizes: FloatArray) -> None:
     """Compare what two fits say of their own errors; these need fewer digits than the fits themselves."""
     assert after.certificate.kind == before.certificate.kind
     mine, theirs = (model.certificate.relative_excess_loss for model in (before, after))
@@ -165,7 +163,8 @@ def _assert_same_certainty(
     for position, number in enumerate(change.order):
         wanted = float(here[intercept + number])
         found = float(there[intercept + position]) * np.ldexp(1.0, change.units[number] - change.target_unit)
-        assert found == pytest.approx(wanted, rel=1e-5, abs=rounding / sizes[number]), f"standard error of column {number}"
+        allowed = rounding / sizes[number]
+        assert found == pytest.approx(wanted, rel=1e-5, abs=allowed), f"standard error of column {number}"
 
 
 @law

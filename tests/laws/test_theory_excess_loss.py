@@ -2,8 +2,8 @@
 
 Sample sizes: the excess loss of one draw has a relative standard deviation of at most 1.05 in these designs, so 10,000
 draws give a standard error of at most 1.05% and four of them stay below 4.3%: an error of that size in a formula is
-seen, and each test asserts that it would be. Sketch sizes leave m − r − 1 ≥ 11, far from the infinite variance at m ≤ r + 3. The
-tolerance is four standard errors of the draws themselves.
+seen, and each test asserts that it would be. Sketch sizes leave m − r − 1 ≥ 11, far from the infinite variance at
+m ≤ r + 3. The tolerance is four standard errors of the draws themselves.
 """
 
 from __future__ import annotations
