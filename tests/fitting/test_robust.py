@@ -112,8 +112,9 @@ def test_many_segments_and_clusters() -> None:
 
 
 def test_sums_of_clusters_are_merged_by_their_number() -> None:
-    first, second = np.array([[0.0, 1.0], [3.0, 2.0]]), np.array([[1.0, 10.0], [3.0, 20.0]])
-    np.testing.assert_array_equal(ByCluster().merge(first, second), [[0, 1], [1, 10], [3, 22]])
+    first, second = np.array([[1.0, 0.0], [2.0, 3.0]]), np.array([[10.0, 1.0], [20.0, 3.0]])
+    np.testing.assert_array_equal(ByCluster().merge(first, second), [[1, 0], [10, 1], [22, 3]])
+    np.testing.assert_array_equal(ByCluster().merge(first, 4 * first * [1, 0.25]), [[5, 0], [10, 3]])
 
 
 @pytest.mark.parametrize("kind", ["HC1", "HC3", "CRV1:number", "CRV3:number"])
@@ -133,10 +134,11 @@ def test_columns_far_from_zero_and_nearly_dependent(kind: str) -> None:
 
 def test_several_targets_and_dependent_columns() -> None:
     frame = FRAME.assign(z=FRAME["y"] ** 2, copy=FRAME["a"] + FRAME["b"])
-    both = ps.fit(frame, ["y", "z"], FEATURES, vcov="HC2")
-    for number, target in enumerate(("y", "z")):
-        single = ps.fit(frame, target, FEATURES, vcov="HC2")
-        np.testing.assert_allclose(both.standard_errors[number], single.standard_errors, rtol=1e-13)
+    for vcov in ("HC2", "CRV1:city"):
+        both = ps.fit(frame, ["y", "z"], FEATURES, vcov=vcov)
+        for number, target in enumerate(("y", "z")):
+            single = ps.fit(frame, target, FEATURES, vcov=vcov)
+            np.testing.assert_allclose(both.standard_errors[number], single.standard_errors, rtol=1e-13)
     with pytest.warns(ps.PartsketchWarning):
         dependent = ps.fit(frame, "y", [*FEATURES, "copy"], vcov="HC1")
     # c does not depend on the others, so its error is that of a fit without the copy.

@@ -17,7 +17,9 @@ from scipy import sparse
 from partsketch import InputError, SketchedRegression
 from partsketch.sources import Source, open_source
 from partsketch.sources.arrow_values import as_texts, distinct_texts
+from partsketch.sources.keys import distinct
 from partsketch.sources.levels import PartitionColumn, distinct_keys, sorted_keys
+from partsketch.sources.memory.tables import table_rows
 
 KEYS = [3.0, float("nan"), 1.0, 3.0, 10.0, float("nan"), 1.0, 10.0]
 ROWS = len(KEYS)
@@ -122,3 +124,28 @@ def test_an_estimator_names_the_row_of_a_missing_partition() -> None:
     numbers.loc[31, "site"] = np.nan
     with pytest.raises(InputError, match="row 31"):
         SketchedRegression("average", partition_by="site").fit(numbers, np.arange(40.0))
+
+
+def test_numbers_close_together_and_far_apart_are_found_alike() -> None:
+    """By a table or by sorting; the range of the least and largest number does not overflow."""
+    rng = np.random.default_rng(5)
+    for numbers in (
+        rng.integers(-50, 50, 1000),
+        rng.integers(-(2**62), 2**62, 1000),
+        np.array([-(2**63), 2**63 - 1, 0, 0]),
+        np.array([2**63 - 1, 2**63 - 2]),
+    ):
+        np.testing.assert_array_equal(distinct(numbers), np.unique(numbers))
+
+
+def test_texts_of_a_table_become_codes_once() -> None:
+    """Of few values; those of many stay as they are. Missing ones stay missing, and a slice has codes of its own."""
+    few = ["b", None, "a"] * 2000
+    rows = table_rows(pa.table({"few": few, "many": [str(i) for i in range(6000)], "x": range(6000)}))
+    chosen = rows.choose(["x", "few", "many"], ["few", "many"])
+    types = {name: chosen.table.schema.field(name).type for name in ("few", "many", "x")}
+    assert pa.types.is_dictionary(types["few"])
+    assert (types["many"], types["x"]) == (pa.string(), pa.int64())
+    assert chosen.table["few"].to_pylist() == few
+    assert rows.choose(["few"], ["few"]).table["few"].chunk(0).equals(chosen.table["few"].chunk(0))
+    assert rows.sliced(1, 4).choose(["few"], ["few"]).table["few"].to_pylist() == [None, "a", "b"]

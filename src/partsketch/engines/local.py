@@ -15,6 +15,7 @@ from partsketch.engines.base import Engine, Outcomes, TaskOutcome
 from partsketch.engines.bundles import Bundle, run_bundle, shrinking_bundles
 from partsketch.engines.progress import RowProgress
 from partsketch.sources.base import Source
+from partsketch.sources.read_ahead import ReadAhead
 from partsketch.summaries.summarise import summarise_rows
 from partsketch.summaries.tasks import PassRequest, Task
 
@@ -68,6 +69,9 @@ class LocalEngine(Engine):
         apart = apart or not (source.boundaries or in_memory)
         bundles = shrinking_bundles(len(tasks), self.threads, 1 if apart else _MOST_TASKS)
         threads = min(self.threads, len(bundles))
+        if source.boundaries and 2 * threads <= self.threads:
+            # Of one large row group one worker makes everything: another core can decode it meanwhile.
+            source = ReadAhead(source)
         stop = threading.Event()
         total = None if tasks[-1].stop is None else sum((task.stop or 0) - task.start for task in tasks)
 

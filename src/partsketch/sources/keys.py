@@ -13,6 +13,8 @@ Key = int | float | str
 
 #: Numbers that wait until they are sorted together with others.
 _MOST_WAITING = 1 << 16
+#: Range of whole numbers, in multiples of their count, up to which a table is quicker than sorting.
+_WIDEST_TABLE = 16
 
 
 class Keys:
@@ -53,9 +55,14 @@ class Keys:
 
 
 def distinct(numbers: IntArray) -> IntArray:
-    """Return the different numbers in increasing order."""
+    """Return the different numbers in increasing order; those that lie close together need no sorting."""
     if not len(numbers):
         return numbers
+    first, last = int(numbers.min()), int(numbers.max())
+    if last - first < _WIDEST_TABLE * len(numbers):
+        seen = np.zeros(last - first + 1, dtype=bool)
+        seen[numbers - first] = True
+        return np.flatnonzero(seen) + first
     ordered = np.sort(numbers)
     return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.sources.arrow_values import BoolArray, NoTextError, as_numbers, coded, distinct_texts
 from partsketch.sources.base import IntArray
-from partsketch.sources.keys import Key, Keys, are_whole, kept_numbers
+from partsketch.sources.keys import Key, Keys, are_whole, distinct, kept_numbers
 from partsketch.sources.storage import RawBlock
 
 T = TypeVar("T")
@@ -111,19 +111,8 @@ def distinct_keys(column: Any, kept: BoolArray | None) -> set[Key]:
     """Return the values of a partition column that occur in the rows that are kept (None: all)."""
     if not _has_number_keys(column):
         return set(distinct_texts(column, kept))
-    return set(_distinct(kept_numbers(*_keys(column), kept)).tolist())
-
-
-def _distinct(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Return the different numbers; whole ones that lie close together need no sorting."""
-    if numbers.dtype.kind != "i" or not len(numbers):
-        return np.unique(numbers)
-    first, last = int(numbers.min()), int(numbers.max())
-    if last - first >= _WIDEST_TABLE:
-        return np.unique(numbers)
-    seen = np.zeros(last - first + 1, dtype=bool)
-    seen[numbers.astype(np.int64) - first] = True
-    return np.flatnonzero(seen) + first
+    numbers = kept_numbers(*_keys(column), kept)
+    return set((distinct(numbers.astype(np.int64)) if are_whole(numbers) else np.unique(numbers)).tolist())
 
 
 def keys_of(column: Any, kept: BoolArray | None) -> Keys:
@@ -131,7 +120,7 @@ def keys_of(column: Any, kept: BoolArray | None) -> Keys:
     if _has_number_keys(column):
         numbers, missing = _keys(column)
         if are_whole(numbers):
-            return Keys(whole=kept_numbers(numbers, missing, kept).astype(np.int64))
+            return Keys(whole=kept_numbers(numbers, missing, kept).astype(np.int64, copy=False))
     return Keys(distinct_keys(column, kept))
 
 

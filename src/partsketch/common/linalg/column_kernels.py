@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.compiled import compiled, compiled_with
-from partsketch.common.linalg.lanes import LANES, transpose_eight
+from partsketch.common.linalg.lanes import LANES, transpose_eight, turn_columns
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -35,7 +35,7 @@ GROUP = 4
 #: Rows that are read again for every pair of groups: those of a few columns should stay in the first-level cache.
 STRIP_ROWS = 1024
 
-#: Rows of columns that are turned into rows at once: those of some dozens of columns stay in the second-level cache.
+#: Rows of eight columns that are turned at once, before the next eight: the rows stay in the second-level cache.
 _TURNED_ROWS = 256
 
 #: Rows that a transposing copy takes at once: whole cache lines of every column, from rows that stay in the cache.
@@ -210,27 +210,20 @@ def _copy_columns(sources: IntArray, targets: IntArray, begin: int, count: int) 
 
 @compiled
 def _copy_columns_to_rows(sources: IntArray, begin: int, address: int, step: int, height: int) -> None:
-    """Write rows to the address, `step` numbers apart: strips of columns are put together first, and turned there."""
+    """Write rows to the address, `step` numbers apart: eight by eight numbers are turned in registers."""
     width = sources.size
     out = numba.carray(_pointer(address), max(0, (height - 1) * step + width))
-    strip = np.empty((width, _TURNED_ROWS + LANES))
-    flat = strip.reshape(-1)
-    for top in range(0, height, _TURNED_ROWS):
-        count = min(_TURNED_ROWS, height - top)
-        for column in range(width):
-            values = numba.carray(_pointer(sources[column] + 8 * (begin + top)), count)
-            for row in range(count):
-                strip[column, row] = values[row]
-        whole = count & -LANES if width >= LANES else 0
-        for row in range(0, whole, LANES):
-            for left in range(0, width, LANES):
-                # The last eight columns may have been written in part: again, with the same numbers.
-                column = min(left, width - LANES)
-                place = column * strip.shape[1] + row
-                transpose_eight(out, (top + row) * step + column, step, flat, place, strip.shape[1])
-        for row in range(whole, count):
-            for column in range(width):
-                out[(top + row) * step + column] = strip[column, row]
+    whole = height & -LANES if width >= LANES else 0
+    for top in range(0, whole, _TURNED_ROWS):
+        for left in range(0, width, LANES):
+            # The last eight columns may have been written in part: again, with the same numbers.
+            column = min(left, width - LANES)
+            for row in range(top, min(top + _TURNED_ROWS, whole), LANES):
+                turn_columns(out, row * step + column, step, sources, column, begin + row)
+    for column in range(width):
+        values = numba.carray(_pointer(sources[column] + 8 * begin), height)
+        for row in range(whole, height):
+            out[row * step + column] = values[row]
 
 
 def copy_columns(addresses: IntArray, begin: int, out: FloatArray) -> None:

@@ -24,6 +24,9 @@ LANES = 8
 #: Numbers between the row worked on and what is asked for meanwhile: about as many as arrive in the time memory takes.
 AHEAD = 1280
 
+#: The same for columns that are read side by side: fewer numbers of each.
+_COLUMN_AHEAD = 128
+
 POINTER = ir.PointerType()
 _DOUBLE = ir.DoubleType()
 _VECTOR = ir.VectorType(_DOUBLE, LANES)
@@ -105,6 +108,14 @@ def masked_store(builder: Any, values: Any, pointer: Any, mask: Any) -> None:
 def load_lanes(builder: Any, pointer: Any) -> Any:
     """Return eight numbers. Rows of a caller's array start anywhere: only the alignment of a double is certain."""
     return builder.load(pointer, align=8, typ=_VECTOR)
+
+
+def sum_of_lanes(builder: Any, vector: Any) -> Any:
+    """Return the sum of eight numbers, of neighbours first."""
+    parts = [builder.extract_element(vector, ir.Constant(ir.IntType(32), lane)) for lane in range(LANES)]
+    while len(parts) > 1:
+        parts = [builder.fadd(one, other) for one, other in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
 
 
 @intrinsic
@@ -229,6 +240,35 @@ def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
             rows[i] = builder.shuffle_vector(first, second, ir.Constant(index, lower))
             rows[i + distance] = builder.shuffle_vector(first, second, ir.Constant(index, upper))
     return rows
+
+
+@intrinsic
+def turn_columns(typingctx, out, at, out_step, addresses, first, begin):  # type: ignore[no-untyped-def]
+    """Write eight numbers of each of eight columns, which lie anywhere, to `out` from `at` on, a row each.
+
+    Columns are known by their addresses, from addresses[first] on; rows are taken from `begin` on, and go to rows
+    `out_step` numbers apart. What comes next of each column is asked for.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        out_data, places = (context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 3))
+        integer = ir.IntType(64)
+        columns = []
+        for lane in range(LANES):
+            address = builder.load(
+                place_of(builder, places, builder.add(args[4], index_of(lane)), integer), typ=integer
+            )
+            column = builder.inttoptr(address, POINTER)
+            ask_for(builder, column, builder.add(args[5], index_of(_COLUMN_AHEAD)))
+            columns.append(load_lanes(builder, place_of(builder, column, args[5])))
+        place = args[1]
+        for row in _transposed(builder, columns):
+            builder.store(row, place_of(builder, out_data, place), align=8)
+            place = builder.add(place, args[2])
+        return context.get_dummy_value()
+
+    integer = types.intp
+    return types.void(out, integer, integer, addresses, integer, integer), generate
 
 
 @intrinsic

@@ -138,7 +138,7 @@ def check_replayable(source: Source, vcov: str) -> None:
 
 def _check_memory(request: ScoreRequest, targets: int) -> None:
     width = request.width
-    numbers = 1 + targets * width + (width * (width + 1) // 2 if request.kind == "CRV3" else 0)
+    numbers = 1 + targets * request.stride + (width * (width + 1) // 2 if request.kind == "CRV3" else 0)
     needed = _COPIES * 8 * request.clusters * numbers
     if needed > available_memory():
         raise InputError(
@@ -217,19 +217,24 @@ def _cluster_spread(
         rows, count, rank = rows - absorbed.alone, count - absorbed.alone, rank + 1
     if count < 2:
         raise InputError("All rows that are used are in one cluster: there must be two at least.")
-    scores = lines[:, 1 + number * width : 1 + (number + 1) * width]
-    scores = scores if request.root is not None else scores @ root
+    scores = lines[:, number * request.stride : number * request.stride + width]
     if request.kind == "CRV1":
-        scale = count / (count - 1) * (rows - 1) / (rows - rank)
-        return np.sqrt(scale) * _narrow(scores), count - 1
-    packed = lines[:, 1 + request.coefficients.shape[1] * width :]
+        if request.root is None:
+            # Rows that go to their clusters as they are have the units of the data.
+            root = root / request.units[:, None] if request.row_by_row else root
+            few = count <= _MANY_LINES
+            spread = _narrow(scores @ root) if few else _square_root(root.T @ (scores.T @ scores) @ root)
+        else:
+            spread = _narrow(scores)
+        return np.sqrt(count / (count - 1) * (rows - 1) / (rows - rank)) * spread, count - 1
+    packed = lines[:, request.coefficients.shape[1] * width : -1]
     on_diagonal = np.arange(width) * (np.arange(width) + 3) // 2
     drift = abs(float(packed[:, on_diagonal].sum()) - rank)
     if drift > _LARGEST_DRIFT * rank:
         raise InputError("Columns are too nearly dependent for vcov='CRV3': leave some out, or ask for 'iid'.")
 
     def named(cluster: int) -> str:
-        return source.partition_values[int(lines[cluster, 0])]
+        return source.partition_values[int(lines[cluster, -1])]
 
     return np.sqrt((count - 1) / count) * _narrow(_left_out(packed, scores, named)), count - 1
 

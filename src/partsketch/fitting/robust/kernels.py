@@ -6,9 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.compiled import compiled
+from partsketch.common.linalg.lanes import LANES, fetch_all
+from partsketch.fitting.robust.score_lanes import add_scaled_row, add_score
+from partsketch.sketches.kernels.group_sums import add_products as add_all_products
+from partsketch.sketches.kernels.group_sums import sort_groups
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+#: A cluster with a smaller share of all directions is taken out by a few terms of a series, without a factor.
+_SMALL_SHARE = 0.01
+_ROUNDING = 2.0**-54
+#: So many rows before they are needed, sums of clusters are asked for.
+_AHEAD = 12
 
 
 @compiled
@@ -26,23 +36,67 @@ def add_scores(
     slots
         Where the sums of each cluster are; -1 for none yet.
     sums
-        One line per cluster: its number, then the sums of the first target, and so on.
+        One line per cluster: the sums of the first target, and so on; its number last.
     """
-    width = rows.shape[1]
+    width, length = rows.shape[1], sums.shape[1]
+    flat, out = rows.reshape(-1), sums.reshape(-1)
     for row in range(len(labels)):
         slot = slots[labels[row]]
         if slot < 0:
             slot = used
             used += 1
             slots[labels[row]] = slot
-            sums[slot, 0] = labels[row]
-            for j in range(1, sums.shape[1]):
-                sums[slot, j] = 0.0
+            sums[slot, :] = 0.0
+            sums[slot, length - 1] = labels[row]
         for target in range(factors.shape[0]):
-            factor = factors[target, row]
-            first = 1 + target * width
-            for j in range(width):
-                sums[slot, first + j] += factor * rows[row, j]
+            place = slot * length + target * width
+            add_scaled_row(flat, row * width, width, factors[target, row], out, place)
+    return used
+
+
+@compiled
+def add_row_scores(
+    labels: IntArray,
+    rows: FloatArray,
+    weights: FloatArray,
+    centre: FloatArray,
+    coefficients: FloatArray,
+    slots: IntArray,
+    used: int,
+    sums: FloatArray,
+) -> int:
+    """Add the scores of rows to the sums of their clusters; return how many clusters have some.
+
+    Rows, `centre` and `coefficients` are padded to whole vectors, and the last number of each is zero. A score is the
+    row less the centre, times its product with the coefficients of a target, and with its weight.
+
+    Parameters
+    ----------
+    weights
+        Empty where each is one.
+    coefficients
+        One line per target.
+    slots, sums
+        As in `add_scores`.
+    """
+    step = rows.shape[1]
+    flat, middle, lines, out = rows.reshape(-1), centre, coefficients.reshape(-1), sums.reshape(-1)
+    length = sums.shape[1]
+    for row in range(len(labels)):
+        coming = slots[labels[min(row + _AHEAD, len(labels) - 1)]]
+        if coming >= 0:
+            fetch_all(out, coming * length, length)
+        slot = slots[labels[row]]
+        if slot < 0:
+            slot = used
+            used += 1
+            slots[labels[row]] = slot
+            sums[slot, :] = 0.0
+            sums[slot, length - 1] = labels[row]
+        weight = weights[row] if weights.size else 1.0
+        for target in range(coefficients.shape[0]):
+            first = slot * length + target * step
+            add_score(flat, row * step, middle, lines, target * step, step // LANES, weight, out, first)
     return used
 
 
@@ -51,15 +105,65 @@ def add_products(
     labels: IntArray, rows: FloatArray, weights: FloatArray, slots: IntArray, first: int, sums: FloatArray
 ) -> None:
     """Add the products of the columns of every row with one another to the sums of its cluster, from place `first`."""
-    width = rows.shape[1]
+    width, length = rows.shape[1], sums.shape[1]
+    flat, out = rows.reshape(-1), sums.reshape(-1)
     for row in range(len(labels)):
-        slot = slots[labels[row]]
-        place = first
+        coming = slots[labels[min(row + _AHEAD, len(labels) - 1)]]
+        fetch_all(out, coming * length, length)
+        place = slots[labels[row]] * length + first
         for i in range(width):
-            value = weights[row] * rows[row, i]
-            for j in range(i + 1):
-                sums[slot, place + j] += value * rows[row, j]
+            add_scaled_row(flat, row * width, i + 1, weights[row] * rows[row, i], out, place)
             place += i + 1
+
+
+@compiled
+def add_products_in_order(
+    labels: IntArray, rows: FloatArray, weights: FloatArray, slots: IntArray, first: int, sums: FloatArray
+) -> None:
+    """Do the same with the rows of each cluster one after another: quicker where it has several of them."""
+    count, width = rows.shape
+    step = (width + LANES - 1) // LANES * LANES
+    sizes, order = np.zeros(slots.size, np.int64), np.empty(count, np.int64)
+    sort_groups(labels, sizes, order)
+    near, square = np.zeros((count, step)), np.empty((step, step))
+    for place in range(count):
+        root = np.sqrt(weights[order[place]])
+        for j in range(width):
+            near[place, j] = rows[order[place], j] * root
+    begin = 0
+    for cluster in range(slots.size):
+        if sizes[cluster]:
+            square[:, :] = 0.0
+            add_all_products(near[begin : begin + sizes[cluster]], sizes[cluster], width, False, square)
+            begin += sizes[cluster]
+            line, place = sums[slots[cluster]], first
+            for i in range(width):
+                for j in range(i + 1):
+                    line[place + j] += square[j, i]
+                place += i + 1
+
+
+@compiled
+def _add_up(packed: FloatArray, scores: FloatArray, trace: float, work: FloatArray, out: FloatArray) -> None:
+    """Write −s − P s − P² s − …, until what follows is beyond the digits of doubles: P is at most its trace."""
+    width = scores.size
+    for i in range(width):
+        out[i] = -scores[i]
+    left = trace
+    while left > _ROUNDING:
+        # P times what there is, less s: one more power of P each time.
+        for i in range(width):
+            work[i] = -scores[i]
+        place = 0
+        for i in range(width):
+            for j in range(i):
+                work[i] += packed[place + j] * out[j]
+                work[j] += packed[place + j] * out[i]
+            work[i] += packed[place + i] * out[i]
+            place += i + 1
+        for i in range(width):
+            out[i] = work[i]
+        left *= trace
 
 
 @compiled
@@ -80,6 +184,9 @@ def leave_out_each(packed: FloatArray, scores: FloatArray, most: float, out: Flo
             place += i + 1
         if not trace <= most:
             out[cluster, :] = np.nan
+            continue
+        if trace < _SMALL_SHARE:
+            _add_up(packed[cluster], scores[cluster], trace, root[0], out[cluster])
             continue
         for i in range(width):
             value = -scores[cluster, i]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.common.linalg.lanes import LANES
 from partsketch.fitting.robust import kernels
 from partsketch.sketches.base import SEGMENT_ROWS, Merging
 from partsketch.sources.base import Block, Source
@@ -26,6 +27,8 @@ IntArray = NDArray[np.int64]
 _TILE_NUMBERS, _LEAST_ROWS, _MOST_ROWS = 1 << 16, 128, 4096
 #: A row that leaves less than this of itself to the others determines a coefficient alone.
 _ALONE = 1e-9
+#: Rows that clusters have in a tile on average, from which on those of each are summed together.
+_ROWS_EACH = 4
 #: Most rows of a segment.
 _LONGEST_SEGMENT = 1 << 22
 
@@ -72,13 +75,26 @@ class ScoreRequest(PassRequest):
         return ByCluster() if self.clusters else Merging()
 
     @property
+    def row_by_row(self) -> bool:
+        """Whether each row goes to the sums of its cluster as it is: nothing but scores is asked for."""
+        return self.kind == "CRV1" and self.root is None and self.means is None
+
+    @property
+    def stride(self) -> int:
+        """Numbers that a target has in the sums of a cluster."""
+        columns, targets = self.coefficients.shape
+        # Whole vectors, with place for the number of the cluster.
+        return -(-(columns + targets + 1) // LANES) * LANES if self.row_by_row else self.width
+
+    @property
     def width(self) -> int:
         """Number of columns after the multiplication."""
         return len(self.coefficients) if self.root is None else int(self.root.shape[1])
 
     def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
         """Return what takes the rows of one segment."""
-        return (_Clusters if self.clusters else _Squares)(self, partition, segment)
+        kind = _RowScores if self.row_by_row else _Clusters if self.clusters else _Squares
+        return kind(self, partition, segment)
 
 
 def segment_rows_for(clusters: int) -> int:
@@ -90,16 +106,19 @@ def segment_rows_for(clusters: int) -> int:
 
 
 class ByCluster(Merging):
-    """Adds lines of the same cluster, whose number comes first; lines are in the order of these numbers."""
+    """Adds lines of the same cluster, whose number comes last; lines are in the order of these numbers."""
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Return the sums of both."""
+        if len(first) == len(second) and np.array_equal(first[:, -1], second[:, -1]):
+            merged = first + second
+            merged[:, -1] = first[:, -1]
+            return np.asarray(merged)
         lines = np.vstack([first, second])
-        order = np.argsort(lines[:, 0], kind="stable")
-        lines = lines[order]
-        starts = np.flatnonzero(np.diff(lines[:, 0], prepend=-1.0))
+        lines = lines[np.argsort(lines[:, -1], kind="stable")]
+        starts = np.flatnonzero(np.diff(lines[:, -1], prepend=-1.0))
         merged = np.add.reduceat(lines, starts, axis=0)
-        merged[:, 0] = lines[starts, 0]
+        merged[:, -1] = lines[starts, -1]
         return np.asarray(merged)
 
 
@@ -149,12 +168,16 @@ class _Feeder:
         columns = len(request.coefficients)
         rows = tile[:columns]
         residuals = tile[columns:] / request.target_units[:, None] - request.coefficients.T @ rows
-        # Units are powers of two: to divide by them before or after sums is the same.
-        made = rows / request.units[:, None] if request.root is None else request.root.T @ rows
-        self._sum(made, residuals * weights, weights, count)
+        self._sum(self._turned(rows), residuals * weights, weights, count)
         self._rows += count
         self._weight += float(weights.sum())
         self._filled = 0
+
+    def _turned(self, rows: FloatArray) -> FloatArray:
+        """Return rows of the data in the coordinates of the fit, one column each."""
+        # Units are powers of two: to divide by them before or after sums is the same.
+        root = self.request.root
+        return rows / self.request.units[:, None] if root is None else np.asarray(root.T @ rows)
 
     def _sum(self, rows: FloatArray, scores: FloatArray, weights: FloatArray, count: int) -> None:
         raise NotImplementedError
@@ -195,41 +218,102 @@ class _Squares(_Feeder):
         return tuple(self._sums)
 
 
+class _Lines:
+    """The sums of clusters, a line each."""
+
+    def __init__(self, request: ScoreRequest, numbers: int) -> None:
+        self._most = request.clusters
+        # Where a segment may have rows of all clusters, each has its line at once, in the order of their numbers.
+        self._seen: NDArray[np.bool_] | None = None
+        if request.clusters <= request.segment_rows:
+            self._seen = np.zeros(request.clusters, dtype=bool)
+            self.slots = np.arange(request.clusters)
+            self.sums = np.zeros((request.clusters, numbers))
+            self.sums[:, -1] = self.slots
+        else:
+            self.slots = np.full(request.clusters, -1, dtype=np.int64)
+            self.sums = np.empty((64, numbers))
+        self.used = 0
+
+    def prepare(self, labels: IntArray) -> None:
+        """See that there is room for these clusters."""
+        if self._seen is not None:
+            self._seen[labels] = True
+        elif self.used + len(labels) > len(self.sums):
+            size = min(max(2 * len(self.sums), self.used + len(labels)), self._most + len(labels))
+            grown = np.empty((size, self.sums.shape[1]))
+            grown[: self.used] = self.sums[: self.used]
+            self.sums = grown
+
+    def found(self) -> tuple[FloatArray, ...]:
+        """Return the lines of clusters that have rows."""
+        if self._seen is not None:
+            return (self.sums if self._seen.all() else self.sums[self._seen],)
+        # In the order of the clusters' numbers.
+        return (self.sums[self.slots[np.flatnonzero(self.slots >= 0)]],)
+
+
 class _Clusters(_Feeder):
     """Sums scores, and for the jackknife products of columns, by cluster."""
 
     def __init__(self, request: ScoreRequest, partition: int, segment: int) -> None:
         super().__init__(request, partition, segment)
         width = request.width
-        self._products = 1 + self._targets * width
-        numbers = self._products + (width * (width + 1) // 2 if request.kind == "CRV3" else 0)
-        # Where a segment may have rows of all clusters, each has its line at once, in the order of their numbers.
-        self._seen: NDArray[np.bool_] | None = None
-        if request.clusters <= request.segment_rows:
-            self._seen = np.zeros(request.clusters, dtype=bool)
-            self._slots = np.arange(request.clusters)
-            self._sums = np.zeros((request.clusters, numbers))
-            self._sums[:, 0] = self._slots
-        else:
-            self._slots = np.full(request.clusters, -1, dtype=np.int64)
-            self._sums = np.empty((64, numbers))
-        self._used = 0
+        self._products = self._targets * width
+        self._lines = _Lines(request, self._products + (width * (width + 1) // 2 if request.kind == "CRV3" else 0) + 1)
+
+    def _turned(self, rows: FloatArray) -> FloatArray:
+        """Return rows in the coordinates of the fit, one line each."""
+        root = self.request.root
+        return np.ascontiguousarray(rows.T / self.request.units if root is None else rows.T @ root)
 
     def _sum(self, rows: FloatArray, scores: FloatArray, weights: FloatArray, count: int) -> None:
-        if self._seen is not None:
-            self._seen[self._labels[:count]] = True
-        elif self._used + count > len(self._sums):
-            most = self.request.clusters
-            grown = np.empty((min(max(2 * len(self._sums), self._used + count), most + count), self._sums.shape[1]))
-            grown[: self._used] = self._sums[: self._used]
-            self._sums = grown
-        labels, rows = self._labels[:count], np.ascontiguousarray(rows.T)
-        self._used = kernels.add_scores(labels, rows, scores, self._slots, self._used, self._sums)
+        labels, lines = self._labels[:count], self._lines
+        lines.prepare(labels)
+        lines.used = kernels.add_scores(labels, rows, scores, lines.slots, lines.used, lines.sums)
         if self.request.kind == "CRV3":
-            kernels.add_products(labels, rows, weights, self._slots, self._products, self._sums)
+            several = _ROWS_EACH * self.request.clusters <= self._height
+            add = kernels.add_products_in_order if several else kernels.add_products
+            add(labels, rows, weights, lines.slots, self._products, lines.sums)
 
     def _matrices(self) -> tuple[FloatArray, ...]:
-        if self._seen is not None:
-            return (self._sums if self._seen.all() else self._sums[self._seen],)
-        # In the order of the clusters' numbers.
-        return (self._sums[self._slots[np.flatnonzero(self._slots >= 0)]],)
+        return self._lines.found()
+
+
+class _RowScores:
+    """Sums scores by cluster, of rows as they come: a row at a time needs no tiles of a fixed height."""
+
+    def __init__(self, request: ScoreRequest, partition: int, segment: int) -> None:
+        self._place = (partition, segment)
+        self._columns, self._targets = request.coefficients.shape
+        self._first, step = int(request.fit_intercept), request.stride
+        self._rows = np.zeros((max(_LEAST_ROWS, _TILE_NUMBERS // step), step))
+        self._rows[:, : self._first] = 1.0
+        self._centre, self._coefficients = np.zeros(step), np.zeros((self._targets, step))
+        self._centre[: len(request.centre)] = request.centre
+        self._centre[: self._first] = 0.0
+        self._coefficients[:, : self._columns] = -request.coefficients.T
+        of_target = np.arange(self._targets)
+        self._coefficients[of_target, self._columns + of_target] = 1.0 / request.target_units
+        self._lines = _Lines(request, self._targets * step)
+        self._count, self._weight = 0, 0.0
+
+    def feed(self, block: Block, begin: int, end: int) -> None:
+        """Take rows of a block."""
+        assert block.labels is not None
+        for start in range(begin, end, len(self._rows)):
+            stop = min(start + len(self._rows), end)
+            rows, labels = self._rows[: stop - start], block.labels[start:stop]
+            block.copy_into(rows[:, self._first : self._columns + self._targets].T, start, stop)
+            weights = np.empty(0) if block.weights is None else block.weights[start:stop]
+            self._weight += float(weights.sum()) if weights.size else stop - start
+            lines = self._lines
+            lines.prepare(labels)
+            lines.used = kernels.add_row_scores(
+                labels, rows, weights, self._centre, self._coefficients, lines.slots, lines.used, lines.sums
+            )
+        self._count += end - begin
+
+    def finish(self) -> Piece:
+        """Return the piece."""
+        return Piece(*self._place, self._lines.found(), self._count, self._weight, np.zeros((2, self._targets)))

@@ -8,7 +8,8 @@ import numpy as np
 
 from partsketch.common.linalg.compiled import compiled
 from partsketch.common.linalg.double_double import NOISE, cholesky
-from partsketch.common.linalg.lanes import LANES, add_scaled
+from partsketch.common.linalg.lanes import LANES
+from partsketch.sketches.kernels.group_lanes import subtract_products, sum_of_squares
 from partsketch.sketches.kernels.group_merge import read_rows, unpack
 from partsketch.sketches.kernels.group_sums import (
     PRECISE,
@@ -31,7 +32,12 @@ def factor_entries(width, head, body, most, safe, centres, factors, trusted):  #
     """
     step = (width + LANES - 1) // LANES * LANES
     near, seen = np.zeros((max(most, 1), step)), np.empty((3, step))
-    sums, upper, inverse = np.zeros((step, step)), np.zeros((step, step)), np.zeros((step, step))
+    sums, upper, inverse, lines = (
+        np.zeros((step, step)),
+        np.zeros((step, step)),
+        np.zeros((step, step)),
+        np.zeros((2, step)),
+    )
     for number in range(head.shape[0]):
         kind, count, at = int(head[number, 3]), int(head[number, 1]), int(head[number, 4])
         if kind == ROWS:
@@ -51,58 +57,64 @@ def factor_entries(width, head, body, most, safe, centres, factors, trusted):  #
                 for j in range(i, width):
                     sums[i, j] = body[at]
                     at += 1
-        trusted[number] = kind != PRECISE and _factor(sums, width, safe, upper, inverse)
+        trusted[number] = kind != PRECISE and _factor(sums, width, safe, upper, inverse, lines)
         if trusted[number]:
             pack(upper, width, factors[number], 0)
 
 
 @compiled
-def _factor(sums, width, safe, upper, inverse):  # type: ignore[no-untyped-def]
+def _factor(sums, width, safe, upper, inverse, lines):  # type: ignore[no-untyped-def]
     """Write the upper triangular factor of sums of products, and tell whether doubles are enough for it."""
     step = sums.shape[1]
-    scale, over = np.empty(width), np.empty(width)
+    # Sizes of the columns, and one by the diagonal; zeros behind them.
+    scale, over = lines
     for i in range(width):
         if not sums[i, i] > 0.0:
             return False
         scale[i] = np.sqrt(sums[i, i])
         over[i] = 1.0 / scale[i]
-    upper[:, :] = 0.0
+    # Whole blocks of eight numbers: what lies left of the diagonal in them is never used.
     for i in range(width):
-        for j in range(i, width):
+        for j in range(i // LANES * LANES, step):
             upper[i, j] = sums[i, j] * over[i] * over[j]
-    flat, other = upper.reshape(-1), inverse.reshape(-1)
+    flat = upper.reshape(-1)
     for k in range(width):
+        for left in range(k // LANES * LANES, step, LANES):
+            subtract_products(flat, k * step + left, flat, k, step, flat, left, step, k)
         pivot = upper[k, k]
         if not pivot * safe > 1.0:
             return False
-        share = -1.0 / pivot
-        for i in range(k + 1, width):
-            times = upper[k, i] * share
-            if times != 0.0:
-                for block in range(i // LANES * LANES, step, LANES):
-                    add_scaled(flat, i * step + block, flat, k * step + block, times)
         root = np.sqrt(pivot)
         over[k] = 1.0 / root
-        for j in range(k + 1, width):
+        for j in range(k // LANES * LANES, step):
             upper[k, j] *= over[k]
         upper[k, k] = root
-    for i in range(width - 1, -1, -1):
-        # Row i of the inverse: its squares add up to the diagonal entry of the inverse of R'R.
-        inverse[i] = 0.0
-        inverse[i, i] = 1.0
-        for k in range(i + 1, width):
-            if upper[i, k] != 0.0:
-                for block in range(k // LANES * LANES, step, LANES):
-                    add_scaled(other, i * step + block, other, k * step + block, -upper[i, k])
-        total = 0.0
-        for j in range(i, width):
-            inverse[i, j] *= over[i]
-            total += inverse[i, j] * inverse[i, j]
-        if not total <= safe:
-            return False
+    if not _is_safe(upper, width, over, safe, inverse):
+        return False
     for i in range(width):
-        for j in range(i, width):
+        for j in range(i // LANES * LANES, step):
             upper[i, j] *= scale[j]
+    return True
+
+
+@compiled
+def _is_safe(upper, width, over, safe, inverse):  # type: ignore[no-untyped-def]
+    """Tell whether the inverse of R'R has at most `safe` on its diagonal; `over` is one by the diagonal of R."""
+    step = upper.shape[1]
+    flat, other = upper.reshape(-1), inverse.reshape(-1)
+    for i in range(width - 1, -1, -1):
+        # Row i of the inverse of R: its squares add up to the diagonal entry of the inverse of R'R.
+        first = i // LANES * LANES
+        for j in range(step):
+            inverse[i, j] = 0.0
+        inverse[i, i] = 1.0
+        for left in range(first, step, LANES):
+            given = (i * step + i + 1, (i + 1) * step + left)
+            subtract_products(other, i * step + left, flat, given[0], 1, other, given[1], step, width - 1 - i)
+        for j in range(first, step):
+            inverse[i, j] *= over[i]
+        if not sum_of_squares(other, i * step + first, (step - first) // LANES) <= safe:
+            return False
     return True
 
 

@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from partsketch.common.linalg.lanes import LANES, index_of, load_lanes, place_of, spread
+from partsketch.common.linalg.lanes import LANES, index_of, load_lanes, place_of, spread, sum_of_lanes
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _ZEROS = ir.Constant(_VECTOR, [0.0] * LANES)
@@ -83,3 +83,48 @@ def add_block(typingctx, values, start, step, count, left, right, out, at):  # t
 
     integer = types.intp
     return types.void(values, integer, integer, integer, integer, integer, out, integer), generate
+
+
+@intrinsic
+def subtract_products(typingctx, out, at, factors, first, apart, values, start, step, count):  # type: ignore[no-untyped-def]
+    """Take sums of products off the eight numbers from out[at] on, in a register; each is rounded once, row after row.
+
+    Factors are `apart` numbers apart from factors[first] on, the rows of eight values `step` from values[start] on.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        target, scales, data = (
+            context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 2, 5)
+        )
+        _, at, _, first, apart, _, start, step, count = args
+        kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+        fused = cgutils.get_or_insert_function(builder.module, kind, "llvm.fma.v8f64")
+        place = place_of(builder, target, at)
+        total = cgutils.alloca_once_value(builder, load_lanes(builder, place))
+        with cgutils.for_range(builder, count) as loop:
+            factor = place_of(builder, scales, builder.add(first, builder.mul(loop.index, apart)))
+            scale = spread(builder, builder.fneg(builder.load(factor, typ=ir.DoubleType())))
+            vector = load_lanes(builder, place_of(builder, data, builder.add(start, builder.mul(loop.index, step))))
+            builder.store(builder.call(fused, [scale, vector, builder.load(total)]), total)
+        builder.store(builder.load(total), place, align=8)
+        return context.get_dummy_value()
+
+    integer = types.intp
+    return types.void(out, integer, factors, integer, integer, values, integer, integer, integer), generate
+
+
+@intrinsic
+def sum_of_squares(typingctx, values, at, count):  # type: ignore[no-untyped-def]
+    """Return the sum of squares of `count` times eight numbers: lane by lane, then of the lanes."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        total = cgutils.alloca_once_value(builder, _ZEROS)
+        with cgutils.for_range(builder, args[2]) as loop:
+            value = load_lanes(
+                builder, place_of(builder, data, builder.add(args[1], builder.shl(loop.index, index_of(3))))
+            )
+            builder.store(builder.fadd(builder.load(total), builder.fmul(value, value)), total)
+        return sum_of_lanes(builder, builder.load(total))
+
+    return types.float64(values, types.intp, types.intp), generate

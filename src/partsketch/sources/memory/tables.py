@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from partsketch.common.errors import InputError
 from partsketch.sources.storage import Column, RawBlock, Rows, StorageCapabilities, clip, schema_columns
+
+#: Texts that are looked at first, and most different ones of which a column of codes is made.
+_FIRST_TEXTS, _MOST_CODED = 1 << 14, 1 << 12
 
 
 def table_rows(data: Any) -> Rows:
@@ -110,9 +113,16 @@ def _open_stream(data: Any) -> Any:
 
 @dataclass(frozen=True)
 class TableRows(StorageCapabilities):
-    """Rows of an Arrow table in memory."""
+    """Rows of an Arrow table in memory.
+
+    Attributes
+    ----------
+    coded_texts
+        Columns of text whose codes have been found: once for all passes.
+    """
 
     table: Any
+    coded_texts: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -130,8 +140,17 @@ class TableRows(StorageCapabilities):
         return f"table of {self.row_count} rows"
 
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> TableRows:
-        """Return the table with these columns."""
-        return replace(self, table=self.table.select(list(names)))
+        """Return the table with these columns; texts of few values as codes, for they are looked at in every pass."""
+        table = self.table.select(list(names))
+        for name in texts:
+            if name not in self.coded_texts:
+                self.coded_texts[name] = _with_codes(self.table[name])
+            table = table.set_column(names.index(name), name, self.coded_texts[name])
+        return replace(self, table=table)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The table itself has the codes that its rows need where they are sent.
+        return {"table": self.table, "coded_texts": {}}
 
     def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Yield slices of the table."""
@@ -149,7 +168,20 @@ class TableRows(StorageCapabilities):
         part = self.table.slice(start, None if stop is None else stop - start)
         with pa.ipc.new_stream(sink, part.schema) as writer:
             writer.write_table(part)
-        return replace(self, table=pa.ipc.open_stream(sink.getvalue()).read_all())
+        return TableRows(pa.ipc.open_stream(sink.getvalue()).read_all())
+
+
+def _with_codes(column: Any) -> Any:
+    """Return a column of texts as codes, if the first of them are few; any other column as it is."""
+    from pyarrow import types
+
+    if not (types.is_string(column.type) or types.is_large_string(column.type)):
+        return column
+    if len(column[:_FIRST_TEXTS].unique()) > _MOST_CODED:
+        return column
+    coded = column.dictionary_encode()
+    few = coded.num_chunks > 0 and len(coded.chunk(0).dictionary) <= _MOST_CODED
+    return coded if few else column
 
 
 class _Once:
