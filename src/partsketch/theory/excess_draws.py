@@ -52,12 +52,18 @@ class GramNoise:
 
 @dataclass(frozen=True, eq=False)
 class _Draws:
-    """Draws of `‖g‖²` with μ drawn and with μ = 0, whether μ is zero, and the noise over its estimate."""
+    """Draws of `‖g‖²` with μ drawn and with μ = 0, whether μ is zero, and the noise over its estimate.
+
+    And by how much ĝ says that the part of own sketches and the estimated minimal loss are larger than in the mean.
+    """
 
     lengths: FloatArray
     lengths_without: FloatArray
     none: NDArray[np.bool_]
     noise: FloatArray
+    own: FloatArray
+    loss: FloatArray
+    loss_without: FloatArray
 
 
 def excess_distributions(
@@ -72,13 +78,16 @@ def excess_distributions(
     # is the confidence distribution of a known fraction, which has another mean.
     scale = (gram.freedom - 2 * gram.nearness) / rng.chisquare(gram.freedom, len(found.lengths))
     # The mean of 1/noise is one, that of the noise may be infinite.
-    scale *= 1 + law.own / max(float(np.mean(found.lengths / found.noise)), 1e-300)
+    own = float(np.mean(np.maximum(law.own + found.own, 0.0)))
+    scale *= 1 + own / max(float(np.mean(found.lengths / found.noise)), 1e-300)
     drawn, without = found.lengths * scale, found.lengths_without * scale
     remaining = max(law.loss_variance - law.loss_coupling**2 * 2 / law.freedom, 0.0)
     losses = found.noise**law.loss_coupling * np.exp(np.sqrt(remaining) * rng.standard_normal(len(drawn)))
     none, minimal = float(np.mean(found.none)), minimal_loss * losses
     excess = distribution_of(drawn, without, none, law.equal_tails)
-    relative = distribution_of(drawn / minimal, without / minimal, none, law.equal_tails)
+    relative = distribution_of(
+        drawn / minimal * _larger(found.loss), without / minimal * _larger(found.loss_without), none, law.equal_tails
+    )
     # The far tail of a scale of few degrees of freedom has no variance; beyond 1 in 2,000 it is left out.
     kept = np.minimum(drawn, excess.quantile(PROBABILITIES[-1]))
     return excess, relative, float(np.std(kept))
@@ -105,8 +114,28 @@ def _draws(law: ExcessLaw, number: int, count: int, rng: np.random.Generator) ->
     wrong = (seen - np.sqrt(of_distance) * first - fixed) / (of_distance + between)
     error = rest + (np.sqrt(seen_noise) * first) @ slope.T + (seen_noise * wrong) @ crossed.T
     error += (fixed + between * wrong) @ turns.T
-    without = np.sum((rest + crossed @ (seen / variances)) ** 2, axis=1)
-    return _Draws(np.where(none, without, np.sum(error**2, axis=1)), without, none, noise)
+    without = _squared(rest + crossed @ (seen / variances))
+    told = turns.T @ law.told @ turns
+    own, loss = (told_of(seen, of_distance + between, one) * seen_noise[:, 0] for one in told)
+    loss_without = told_of(seen, of_distance, told[1]) * seen_noise[:, 0]
+    lengths = np.where(none, without, _squared(error))
+    return _Draws(lengths, without, none, noise, own, loss, loss_without)
+
+
+def told_of(seen: FloatArray, variances: FloatArray, told: FloatArray) -> FloatArray:
+    """Return `ĝᵀS⁻¹KS⁻¹ĝ − tr S⁻¹K` for diagonal S; noise of the size ν makes νK of K."""
+    slopes = seen / variances
+    return np.asarray(np.einsum("ij,ij->i", slopes @ told, slopes) - (1 / variances) @ np.diagonal(told))
+
+
+def _squared(rows: FloatArray) -> FloatArray:
+    """Return the squared length of every row."""
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+
+def _larger(told: FloatArray) -> FloatArray:
+    """Return an estimated loss over what it is without what ĝ tells; never less than a tenth."""
+    return np.maximum(1 + told, 0.1)
 
 
 def variance_between(
@@ -115,20 +144,24 @@ def variance_between(
     """Solve `Σ squares/(variances + τ²) = chance` for every draw; τ² = 0, and true, where it cannot be reached."""
     none = (1 / variances) @ squares <= chances
     between = np.zeros_like(chances)
+    some = ~none
+    variances, chances, found = variances[some], chances[some], between[some]
     for _ in range(_STEPS):
-        inverse = 1 / (variances + between[:, None])
+        inverse = 1 / (variances + found[:, None])
         value, slope = inverse @ squares, inverse**2 @ squares
         step = value / np.where(slope > 0, slope, 1.0) * (value / chances - 1)
-        between = np.where(none, 0.0, np.maximum(between + step, 0.0))
+        found = np.maximum(found + step, 0.0)
+    between[some] = found
     return between[:, None], none
 
 
 def distribution_of(drawn: FloatArray, without: FloatArray, none: float, equal_tails: bool) -> ConfidenceDistribution:
     """Return the distribution of what was drawn; lower ends may make up for upper ends where chance explains it all."""
     chances = np.asarray(PROBABILITIES)
+    drawn, without = np.sort(drawn), np.sort(without)
     values = np.quantile(drawn, chances)
     # What the upper ends miss if μ is zero; the quantiles are those of 1 − chances in reverse.
-    missed = 1 - np.searchsorted(np.sort(without), values[::-1]) / len(without)
+    missed = 1 - np.searchsorted(without, values[::-1]) / len(without)
     # The less the draws say that it is, the less lower ends may make up for that.
     more = 0.0 if equal_tails else none * np.maximum(chances - missed, 0.0)
     lowest = np.minimum(np.quantile(without, np.minimum(chances + more, 1.0)), values)

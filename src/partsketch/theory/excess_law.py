@@ -36,8 +36,6 @@ from partsketch.theory.weights import SketchWeights
 _SEED = 20141
 #: Scenarios, and the most numbers that their matrices may have together.
 _SCENARIOS, _LARGEST = 16, 4_000_000
-# Estimated variances may contradict one another where they are nearly nothing; this floor keeps ratios finite.
-_FLOOR = 1e-9
 _BEYOND = (
     "a sketch is so nearly dependent in directions that others decide that the error cannot be reckoned: use "
     "method='stack', or leave columns out."
@@ -59,7 +57,10 @@ class ExcessLaw:
     loss_variance, loss_coupling : float
         Relative variance of the estimate of the minimal loss, and its regression on the error of the noise's size.
     own : float
-        What the squared length lacks where sketches underestimate their own Gram matrix, given ĝ.
+        What the squared length lacks in the mean where sketches underestimate their own Gram matrix.
+    told : array of shape (2, r, r)
+        K: given ĝ, `own` is larger by `ĝᵀS⁻¹KS⁻¹ĝ − tr S⁻¹K`, S the variance of ĝ; and so is the relative error of the
+        estimated minimal loss, with the second matrix.
     equal_tails : bool
         False where the lower end may make up for what the upper end covers too often.
     """
@@ -72,6 +73,7 @@ class ExcessLaw:
     loss_variance: float
     loss_coupling: float
     own: float
+    told: FloatArray
     equal_tails: bool
 
 
@@ -107,7 +109,7 @@ def excess_law(moments: SketchMoments, weights: SketchWeights, scatter: PooledSc
     """Return the law; refuse where doubles do not hold it."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         law = _law(moments, weights, scatter, fit)
-    numbers = (law.freedom, law.loss_variance, law.loss_coupling, law.own)
+    numbers = (law.freedom, law.loss_variance, law.loss_coupling, law.own, law.told)
     if not all(np.isfinite(value).all() for value in (law.fit, law.crossed, law.spread, *numbers)):
         raise InputError(_BEYOND)
     return law
@@ -133,18 +135,20 @@ def _law(moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter,
     variances *= (total / (variances @ traces))[:, None]
     spread, crossed, of_fit = _products(fit, weights, scatter, variances)
     amounts = unlike_scatter(moments, scatter, len(variances), rng)
-    for number, (values, unlike) in enumerate(zip(variances, amounts, strict=True)):
-        least, cost = error_of_rows(moments, weights, scatter, fit, values)
-        missing = max(1 - float(np.trace(unlike)) / max(float(np.trace(least)), 1e-300), 0.0)
-        unlike = unlike + missing * least
-        spread[number] += fit.share**2 * unlike + cost * np.eye(rank)
-        crossed[number] += cost * np.eye(rank) - fit.share * (1 - fit.share) * unlike
-        of_fit[number] += cost * np.eye(rank) + (1 - fit.share) ** 2 * unlike
+    least, costs = error_of_rows(moments, weights, scatter, fit, variances)
+    found, needed = (np.trace(some, axis1=1, axis2=2) for some in (amounts, least))
+    unlike = amounts + np.maximum(1 - found / np.maximum(needed, 1e-300), 0.0)[:, None, None] * least
+    own = costs[:, None, None] * np.eye(rank)
+    spread += fit.share**2 * unlike + own
+    crossed += own - fit.share * (1 - fit.share) * unlike
+    of_fit += own + (1 - fit.share) ** 2 * unlike
     if not np.isfinite(spread).all():
         raise InputError(_BEYOND)
     middle = variances.mean(axis=0)
-    inverse = _inverse(spread.mean(axis=0), _FLOOR * float(np.trace(of_fit.mean(axis=0))) / rank)
-    near = np.concatenate([_near(fit, weights, scatter, middle, inverse, some) for some in parts_of(len(middle))])
+    # What the stacked fit leaves of a partition beyond its own residuals is a part of the estimated minimal loss.
+    of_loss = middle * (moments.ranks - scatter.leverages) / scatter.minimal_loss
+    parts_told = np.stack([fit.own, of_loss])
+    told = sum(told_by_distance(fit, weights, scatter, middle, parts_told, some) for some in parts_of(len(middle)))
     loss_variance, shared = _loss_errors(moments, scatter, parts / total)
     return ExcessLaw(
         distance=fit.distance,
@@ -154,7 +158,8 @@ def _law(moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter,
         freedom=freedom,
         loss_variance=loss_variance,
         loss_coupling=min(shared * freedom / 2, 1.5),
-        own=float(fit.own @ near),
+        own=float(fit.own.sum()),
+        told=np.asarray(told),
         equal_tails=weights.estimated,
     )
 
@@ -234,50 +239,50 @@ def unlike_scatter(moments: SketchMoments, scatter: PooledScatter, count: int, r
 
 def error_of_rows(
     moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter, fit: FitInSketches, variances: FloatArray
-) -> tuple[FloatArray, float]:
+) -> tuple[FloatArray, FloatArray]:
     """Return E and the variance of μ per direction that the noise of the rows gives to shared coefficients.
 
-    Coefficients of p rows then differ by `P_it_i`, t_i of covariance `v_i B_i m_i/(p_i − r_i)`.
+    Coefficients of p rows then differ by `P_it_i`, t_i of covariance `v_i B_i m_i/(p_i − r_i)`. One of each for every
+    row of `variances`.
     """
     noise = variances * moments.sizes / np.maximum(moments.row_counts - moments.ranks, 1.0)
     grams, ranks, leverages = scatter.grams, moments.ranks, scatter.leverages
     together = np.tensordot(noise, grams, axes=1)
-    energies = noise * (ranks - 2 * leverages) + np.tensordot(grams, together, axes=2)
+    energies = noise * (ranks - 2 * leverages) + np.tensordot(together, grams, axes=((1, 2), (1, 2)))
     unlike = np.tensordot((energies + noise) / moments.sizes, grams, axes=1)
-    for some in parts_of(len(noise)):
-        rest = grams[some] @ (together - 2 * noise[some, None, None] * np.eye(len(together))) @ grams[some]
-        unlike = unlike + np.tensordot(1 / moments.sizes[some], rest, axes=1)
-    inverse_traces = moments.inverse_scales * np.trace(fit.inverses, axis1=1, axis2=2)
+    rank = len(fit.distance)
+    for some in parts_of(len(grams)):
+        divided = grams[some] / moments.sizes[some, None, None]
+        unlike -= np.tensordot(2 * noise[:, some], divided @ grams[some], axes=1)
+        # Σ B_iTB_i/m_i as one product of matrices below one another.
+        for found, one in zip(unlike, together, strict=True):
+            found += (one @ grams[some]).reshape(-1, rank).T @ divided.reshape(-1, rank)
     if weights.estimated:
-        return unlike, 0.0
+        return unlike, np.zeros(len(noise))
+    inverse_traces = moments.inverse_scales * np.trace(fit.inverses, axis1=1, axis2=2)
     costs = weights.values**2 * inverse_traces - 2 * weights.values * ranks + leverages
-    return unlike, fit.share**2 * max(float(noise @ costs), 0.0) / len(together)
+    return unlike, fit.share**2 * np.maximum(noise @ costs, 0.0) / rank
 
 
-def _inverse(matrix: FloatArray, least: float) -> FloatArray:
-    """Return the inverse of a symmetric matrix none of whose eigenvalues is taken to be below a floor."""
-    values, turns = np.linalg.eigh((matrix + matrix.T) / 2)
-    return np.asarray((turns / np.maximum(values, max(least, 1e-300))) @ turns.T)
-
-
-def _near(
+def told_by_distance(
     fit: FitInSketches,
     weights: SketchWeights,
     scatter: PooledScatter,
     variances: FloatArray,
-    inverse: FloatArray,
+    parts: FloatArray,
     some: slice,
 ) -> FloatArray:
-    """Return the mean of `s_iᵀP_is_i` given ĝ (for μ = 0), in units of its mean, for some partitions."""
+    """Return what ĝ tells of sums of `parts_i s_iᵀP_is_i/E[s_iᵀP_is_i]`, for some partitions.
+
+    The mean of `s_iᵀP_is_i` given ĝ is `tr P_i Var(s_i) + ĝᵀS⁻¹C_iᵀP_iC_iS⁻¹ĝ − tr S⁻¹C_iᵀP_iC_i`, with C_i the
+    covariance of s_i and ĝ.
+    """
     grams, noise, inverses = scatter.grams[some], variances[some], fit.inverses[some]
     crossed = noise[:, None, None] * (grams @ np.swapaxes(fit.factors(weights, some), 1, 2) - grams)
-    slopes = crossed @ inverse
-    shown = slopes @ fit.distance
+    squared = np.swapaxes(crossed, 1, 2) @ inverses @ crossed
     mean = noise * np.einsum("kab,kba->k", inverses, grams)
-    found = np.einsum("ka,kab,kb->k", shown, inverses, shown)
-    found -= np.sum((inverses @ slopes) * crossed, axis=(1, 2))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(mean > 0, np.maximum(1 + found / mean, 0.0), 1.0)
+    shares = np.where(mean > 0, parts[:, some] / np.where(mean > 0, mean, 1.0), 0.0)
+    return np.tensordot(shares, squared, axes=1)
 
 
 def _loss_errors(moments: SketchMoments, scatter: PooledScatter, parts: FloatArray) -> tuple[float, float]:
