@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -236,6 +236,11 @@ def _by_name(names: Any, width: int | None) -> Any:
         return names
     if isinstance(names, int | np.integer):
         return str(names) if width is None else f"x{names + width if names < 0 else names}"
+    if not isinstance(names, Iterable) or (isinstance(names, np.ndarray) and names.dtype.kind == "f"):
+        raise InputError(
+            "target, features, weights and partition_column are names or positions of columns of the data, not numbers: "
+            "put the values into the data as a column, or use SketchedRegression().fit(X, y)."
+        )
     return [_by_name(name, width) for name in names]
 
 
