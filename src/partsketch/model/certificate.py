@@ -18,6 +18,8 @@ from partsketch.model.certificate_estimates import (
     estimate_whole,
     heterogeneity_of,
     require_even_samples,
+    require_noise,
+    squared_targets,
 )
 from partsketch.model.inference import exact_rows
 from partsketch.model.moments import FitMoments
@@ -198,15 +200,19 @@ def _of_sketches(
     averaging: str,
     choice: StackChoice | None,
 ) -> Certificate:
-    subject = "The averaged fit"
+    squares = squared_targets(moments)
+    subject, heterogeneity = "The averaged fit", None
     if method == "whole":
-        return _from_estimate(estimate_whole(summaries, moments), subject, None)
-    heterogeneity = heterogeneity_of(summaries, moments)
-    if choice is not None:
-        return _from_estimate(estimate_stack(summaries, moments, choice), _STACKED[choice.taken], heterogeneity)
-    require_even_samples(summaries, moments)
-    known = moments.estimated
-    estimate = certify_partition(known, sketch_weights(known) if _are_estimated(averaging, weights) else weights)
+        estimate = estimate_whole(summaries, moments)
+    elif choice is not None:
+        subject, heterogeneity = _STACKED[choice.taken], heterogeneity_of(summaries, moments)
+        estimate = estimate_stack(summaries, moments, choice)
+    else:
+        heterogeneity = heterogeneity_of(summaries, moments)
+        require_even_samples(summaries, moments)
+        known = moments.estimated
+        estimate = certify_partition(known, sketch_weights(known) if _are_estimated(averaging, weights) else weights)
+    require_noise(estimate, squares)
     return _from_estimate(estimate, subject, heterogeneity)
 
 

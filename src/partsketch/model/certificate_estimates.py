@@ -14,7 +14,7 @@ from partsketch.sketches.base import get_sketch, law_of_kind
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
 from partsketch.theory.certificate import CertificateEstimate
-from partsketch.theory.heterogeneity import Heterogeneity, sketch_heterogeneity
+from partsketch.theory.heterogeneity import ROUNDING, Heterogeneity, sketch_heterogeneity
 from partsketch.theory.partition_certificate import certify_partition, row_shares
 from partsketch.theory.sampled_rows import RowSample, certify_row_samples, require_even_leverage
 from partsketch.theory.stack_weights import LEAST_AGREEMENT, StackChoice
@@ -23,6 +23,10 @@ from partsketch.theory.stacking import StackedFit, stacked_fit
 from partsketch.theory.whole import certify_whole
 
 FloatArray = NDArray[np.float64]
+
+#: Targets are in units of their spread, so only weights lead beyond: squares of losses must be doubles, and losses may
+#: be far smaller than targets.
+_SMALLEST_SQUARES, _LARGEST_SQUARES = 1e-120, 1e150
 
 
 def estimate_whole(summaries: Sequence[Summary], moments: FitMoments) -> CertificateEstimate:
@@ -71,6 +75,27 @@ def require_even_samples(summaries: Sequence[Summary], moments: FitMoments) -> N
     if law_of_kind(summaries[0].kind).keeps_rows:
         for sample in row_samples(summaries, moments):
             require_even_leverage(sample)
+
+
+def squared_targets(moments: FitMoments) -> float:
+    """Return the sum of the squared targets in all sketches; refuse weights with which squares of losses do not fit."""
+    squares = sum(float(part.factor[:, -1] @ part.factor[:, -1]) for part in moments.sketches)
+    if squares > 0 and not _SMALLEST_SQUARES < squares < _LARGEST_SQUARES:
+        size = "small" if squares < 1 else "large"
+        raise InputError(
+            f"the weights are so {size} that squares of losses are beyond doubles: multiply them all by a constant, "
+            "which changes no coefficient"
+        )
+    return squares
+
+
+def require_noise(estimate: CertificateEstimate, squares: float) -> None:
+    """Refuse an estimate that was made from nothing but rounding: the target is a function of the features."""
+    if estimate.kind != "exact" and 0 < estimate.minimal_loss <= ROUNDING * squares:
+        raise InputError(
+            "the features explain the target but for rounding, and what sketches add to that is rounding too: use "
+            "method='exact' if these digits matter"
+        )
 
 
 def heterogeneity_of(summaries: Sequence[Summary], moments: FitMoments) -> Heterogeneity | None:

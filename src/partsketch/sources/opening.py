@@ -238,8 +238,8 @@ def _by_name(names: Any, width: int | None) -> Any:
         return str(names) if width is None else f"x{names + width if names < 0 else names}"
     if not isinstance(names, Iterable) or (isinstance(names, np.ndarray) and names.dtype.kind == "f"):
         raise InputError(
-            "target, features, weights and partition_column are names or positions of columns of the data, not numbers: "
-            "put the values into the data as a column, or use SketchedRegression().fit(X, y)."
+            "target, features, weights and partition_column are names or positions of columns, not values: put the "
+            "values into the data as a column, or use SketchedRegression().fit(X, y)."
         )
     return [_by_name(name, width) for name in names]
 

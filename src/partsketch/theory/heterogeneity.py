@@ -30,7 +30,7 @@ _VARIABLE_NOISE = 25.0
 _MOST_ALLOWANCE = 4.0
 
 #: Residual sums of squares below this share of the target's are rounding.
-_ROUNDING = 1e-26
+ROUNDING = 1e-26
 
 _FACTORS_ALONE = (
     "from one summary of each partition unlike coefficients cannot be told from noise that depends on the features; "
@@ -128,7 +128,7 @@ def constant_noise_heterogeneity(moments: SketchMoments) -> Heterogeneity:
     freedom, rows = moments.sizes - moments.ranks, moments.row_counts - moments.ranks
     losses = np.array([part.loss for part in moments.sketches])
     targets = np.array([float(part.factor[:, -1] @ part.factor[:, -1]) for part in moments.sketches])
-    if np.any(rows <= 0) or np.any(losses <= _ROUNDING * targets):
+    if np.any(rows <= 0) or np.any(losses <= ROUNDING * targets):
         return Heterogeneity.unavailable("a partition shows no noise of its own")
     # Noise of a fit by its own Gram matrix, over its residual variance: of the sketch, and of the rows.
     rotations = np.array([moments.law.rotation(int(count)) for count in moments.row_counts])
@@ -237,12 +237,14 @@ def _gain(parts: Sequence[PartitionMoments], variation: FloatArray) -> _Gain | N
     grams = np.stack([(part.root @ pooled.inverse_root).T @ (part.root @ pooled.inverse_root) for part in parts])
     shares = np.trace(grams, axis1=1, axis2=2)
     losses = np.array([part.loss for part in parts])
-    noise = losses / freedom * variation
+    # In units of the largest: weights may be such that squares of losses are beyond doubles.
+    unit = 2.0 ** np.frexp(losses.max())[1] if losses.max() > 0 else 1.0
+    noise = losses / unit / freedom * variation
     parts_of_mean = noise * (ranks - shares)
     mean = float(parts_of_mean.sum())
     targets = sum(float(part.factor[:, -1] @ part.factor[:, -1]) for part in parts)
     # Residuals that are rounding of the target tell nothing of noise.
-    if mean <= 0 or float(losses.sum()) <= _ROUNDING * targets:
+    if mean <= 0 or float(losses.sum()) <= ROUNDING * targets:
         return None
     squares = noise**2 * freedom / (freedom + 2)
     # Σ_ij v_i v_j tr(H_i H_j) is tr M² with M = Σ v_i H_i: no matrix of all pairs.
@@ -251,7 +253,7 @@ def _gain(parts: Sequence[PartitionMoments], variation: FloatArray) -> _Gain | N
     variance = float(squares @ (ranks - 2 * shares)) + crossed
     above = min(mean**2 / variance, float(ranks.sum() - pooled.rank)) if variance > 0 else 1.0
     below = mean**2 / float(np.sum(parts_of_mean**2 / (freedom + 2))) - 2
-    return _Gain(max(pooled.loss - float(losses.sum()), 0.0) / mean, above, max(below, 1.0))
+    return _Gain(max(pooled.loss - float(losses.sum()), 0.0) / unit / mean, above, max(below, 1.0))
 
 
 def _direction_share(parts: Sequence[PartitionMoments]) -> float:
