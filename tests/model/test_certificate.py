@@ -264,3 +264,15 @@ def test_weights_whose_squares_are_beyond_doubles(method: str, options: dict[str
     np.testing.assert_allclose(found.coef_, coefficients, rtol=1e-12)
     assert found.certificate_.kind == "unavailable"
     assert "multiply them all by a constant" in found.certificate_.reason
+
+
+@pytest.mark.parametrize("method", ["average", "partition"])
+def test_weights_by_variance_need_all_columns_and_name_those_that_are_missing(method: str) -> None:
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((400, 3))
+    X[100:200, 1] = 0.0
+    fit = ps.SketchedRegression(method, n_partitions=4, sketch_size=12, averaging="inverse_variance", random_state=1)
+    if method == "average":
+        fit.set_params(sketch_size=None)
+    with pytest.raises(ps.InputError, match=r"partition 1 does not determine that of 'x1': use averaging='equal'"):
+        fit.fit(X, X.sum(axis=1) + rng.standard_normal(400))

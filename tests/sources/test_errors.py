@@ -292,5 +292,7 @@ def test_a_partition_column_of_neither_numbers_nor_text(kind: str) -> None:
 @pytest.mark.parametrize("target", [np.arange(3.0), 1.5, [0.5, 1.5, 2.5]])
 def test_values_are_no_names_of_columns(target: object) -> None:
     """As in `fit(X, y)`, which scikit-learn's estimators have and this function has not."""
-    with pytest.raises(InputError, match=r"names or positions of columns, not values: .* SketchedRegression\(\)\.fit\(X, y\)"):
+    with pytest.raises(
+        InputError, match=r"names or positions of columns, not values: .* SketchedRegression\(\)\.fit\(X, y\)"
+    ):
         open_source(np.zeros((3, 2)), target=target)  # type: ignore[arg-type]

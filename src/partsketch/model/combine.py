@@ -7,15 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.errors import InputError
 from partsketch.model.methods import Method
 from partsketch.model.moments import exact_moments, moments_of_sketches
 from partsketch.model.regression import Combination, Regression, solve_summary
 from partsketch.model.stacking import combine_stack
 from partsketch.sketches.base import get_sketch
 from partsketch.summaries.summary import Summary
+from partsketch.theory.moments import PartitionMoments, dependent_columns
 from partsketch.theory.weights import average_weights, sketch_weights
 
 FloatArray = NDArray[np.float64]
+
+#: Columns that a message names.
+_SHOWN = 5
 
 
 def combine_summaries(method: Method, summaries: Sequence[Summary], regression: Regression) -> Combination:
@@ -52,9 +57,23 @@ def _weights(summaries: Sequence[Summary], regression: Regression) -> FloatArray
     for target in regression.targets:
         if get_sketch(summaries[0].kind).is_random:
             moments = moments_of_sketches(summaries, regression.features, target, regression.free_columns)
+            _require_all_columns(moments.sketches, regression.features)
             columns.append(sketch_weights(moments).values)
         else:
-            columns.append(
-                average_weights(exact_moments(summaries, regression.features, target, regression.free_columns))
-            )
+            factors = exact_moments(summaries, regression.features, target, regression.free_columns)
+            _require_all_columns(factors, regression.features)
+            columns.append(average_weights(factors))
     return np.column_stack(columns)
+
+
+def _require_all_columns(parts: Sequence[PartitionMoments], features: Sequence[str]) -> None:
+    """Refuse weights by variance where a partition has none for some coefficient."""
+    for number, part in enumerate(parts):
+        if dependent := dependent_columns(part):
+            names = ", ".join(repr(features[column]) for column in dependent[:_SHOWN])
+            more = f" and {len(dependent) - _SHOWN} more" if len(dependent) > _SHOWN else ""
+            raise InputError(
+                f"averaging='inverse_variance' needs partitions that determine every coefficient, and partition "
+                f"{number} does not determine that of {names}{more}: use averaging='equal' or method='stack', or leave "
+                "out these columns."
+            )

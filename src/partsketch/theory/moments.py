@@ -151,15 +151,22 @@ def pooled_moments(partitions: Sequence[PartitionLike]) -> PartitionMoments:
     return PartitionMoments(stacked, sum(part.row_count for part in moments), moments[0].free_columns)
 
 
-def require_full_rank(moments: PartitionMoments, partition: int | None, names: Sequence[str] | None = None) -> None:
-    """Refuse a singular Gram matrix, naming the partition and the columns that depend on the others."""
+def dependent_columns(moments: PartitionMoments) -> list[int]:
+    """Return the columns that depend on the others; none where the rank is full."""
     if moments.rank == moments.columns:
-        return
+        return []
     from scipy.linalg import qr
 
     lengths = np.linalg.norm(moments.root, axis=0)
     _, pivots = qr(moments.root / np.where(lengths > 0, lengths, 1.0), mode="r", pivoting=True)
-    dependent = sorted(int(column) for column in pivots[moments.rank :])
+    return sorted(int(column) for column in pivots[moments.rank :])
+
+
+def require_full_rank(moments: PartitionMoments, partition: int | None, names: Sequence[str] | None = None) -> None:
+    """Refuse a singular Gram matrix, naming the partition and the columns that depend on the others."""
+    dependent = dependent_columns(moments)
+    if not dependent:
+        return
     labels = ", ".join(str(column) if names is None else names[column] for column in dependent)
     where = "the data" if partition is None else f"partition {partition}"
     raise InputError(
