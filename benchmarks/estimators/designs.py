@@ -92,4 +92,4 @@ def real(k: int, shuffled: bool) -> Iterator[Design]:
         # With as many rows as the data orthogonal sketches lose nothing, and no sketch is one.
         size = 4 * columns if 4 * columns < least else (columns + least) // 2
         title = f"{TITLES[name]}, {'shuffled' if shuffled else 'file order'}"
-        yield Design(title, k, size, None, False, _always((parts, noise)), 30 if columns > 20 else 400)
+        yield Design(title, k, size, None, False, _always((parts, noise)), 30 if columns > 20 else 200)

@@ -54,15 +54,12 @@ def _cell(row: Mapping[str, Any], name: str, least: float) -> str:
 
 
 def _targets(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    heads = ("auto / best Gaussian", "orthogonal auto / best", "orthogonal auto / bound", "attainable / bound")
-    # Saved results may be older than these columns.
-    told = {
-        key: head
-        for key, head in (("stepped", "with the step to a\\* / bound"), ("attainable_stepped", "attainable so / bound"))
-        if all(key in row for row in rows)
-    }
-    yield "| partitions | k | " + " | ".join((*heads, *told.values(), "stack / auto")) + " |"
-    yield "|---|---:|---:|---:|---:|---:|" + "---:|" * (len(told) + 1)
+    heads = (
+        "auto / best Gaussian", "orthogonal auto / best", "orthogonal auto / bound",
+        "least with estimated noise / bound", "stack / auto",
+    )  # fmt: skip
+    yield "| partitions | k | " + " | ".join(heads) + " |"
+    yield "|---|---:|" + "---:|" * len(heads)
     for row in rows:
         losses = row["losses"]
         best = min(losses.values())
@@ -70,12 +67,15 @@ def _targets(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         cells = [
             _judged(losses["auto"] / plain, _NEAR_BEST),
             _judged(losses["orthogonal_auto"] / best, _NEAR_BEST),
-            _judged(row["over_attaining"], _NEAR_BOUND) if row["shared"] else "–",
-            f"{row['attainable']:.3f}" if row["shared"] else "–",
-            *(f"{row[key]:.3f}" if row["shared"] else "–" for key in told),
+            _near_bound(row) if row["shared"] else "–",
+            f"{row['least_with_estimated_noise']:.3f}" if row["shared"] else "–",
             _least(losses["stack"] / losses["auto"]) if row["name"].startswith("uneven") else "–",
         ]
         yield f"| {row['name']} | {row['k']} | " + " | ".join(cells) + " |"
+
+
+def _near_bound(row: Mapping[str, Any]) -> str:
+    return f"{_judged(row['over_attaining'], _NEAR_BOUND)} ± {row['over_attaining_error']:.3f}"
 
 
 def _judged(ratio: float, most: float) -> str:
