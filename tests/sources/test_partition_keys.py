@@ -141,7 +141,7 @@ def test_numbers_close_together_and_far_apart_are_found_alike() -> None:
 def test_texts_of_a_table_become_codes_once() -> None:
     """Of few values; those of many stay as they are. Missing ones stay missing, and a slice has codes of its own."""
     few = ["b", None, "a"] * 2000
-    rows = table_rows(pa.table({"few": few, "many": [str(i) for i in range(6000)], "x": range(6000)}))
+    rows: Any = table_rows(pa.table({"few": few, "many": [str(i) for i in range(6000)], "x": range(6000)}))
     chosen = rows.choose(["x", "few", "many"], ["few", "many"])
     types = {name: chosen.table.schema.field(name).type for name in ("few", "many", "x")}
     assert pa.types.is_dictionary(types["few"])

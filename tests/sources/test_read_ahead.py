@@ -58,7 +58,7 @@ def test_the_same_blocks_in_their_order() -> None:
 
 def test_one_block_is_ahead_and_no_more() -> None:
     counting = Counting(source())
-    blocks = ReadAhead(counting).read(0, None, 1000)
+    blocks: Any = ReadAhead(counting).read(0, None, 1000)
     next(blocks)
     # The one that is used and the next; the third may not be begun before the first is done with.
     for reader in readers():
