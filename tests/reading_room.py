@@ -1,7 +1,4 @@
-"""A process that has imported everything, and splits off a reader for each page: importing takes longer than reading.
-
-Every page still begins in a process of its own, with a folder of its own; only what was imported is there already.
-"""
+"""Carrying out the steps of pages and examples, those of each in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,13 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.network_guard import CLOSED_DOOR
+from tests.warm_process import WarmProcess
 
 #: A step: Python, a script with its arguments, a command of partsketch, or a line for the shell.
 Step = tuple[str, str]
 
 #: What a reader does: the steps of a page in one sitting.
 SITTING = """
-import json, os, runpy, shlex, signal, subprocess, sys
+import json, runpy, shlex, subprocess, sys
 
 def read(steps):
     from partsketch.cli import run
@@ -34,36 +32,12 @@ def read(steps):
             sys.exit(f"failed: {text}")
 """
 
-#: Fits once so that what is compiled is loaded, then waits for pages. A reader that takes five minutes is ended.
-ROOM = """
+#: Fits once so that what is compiled is loaded.
+PREPARATION = """
 import sklearn.linear_model, pandas, pyarrow.parquet, scipy.linalg, scipy.stats, partsketch
 X = [[float(i % 7), float(i % 5)] for i in range(60)]
 for method in ("exact", "partition"):
     partsketch.SketchedRegression(method, n_partitions=2, random_state=0).fit(X, [sum(row) for row in X])
-for line in sys.stdin:
-    folder, steps, out = json.loads(line)
-    child = os.fork()
-    if child == 0:
-        signal.alarm(300)
-        os.chdir(folder)
-        written = os.open(out, os.O_WRONLY | os.O_CREAT)
-        os.dup2(written, 1)
-        os.dup2(written, 2)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        code = 1
-        try:
-            read(steps)
-            code = 0
-        except SystemExit as ended:
-            print(ended)
-            code = int(bool(ended.code))
-        except BaseException:
-            sys.excepthook(*sys.exc_info())
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 ALONE = "read(json.load(sys.stdin))\n"
@@ -75,30 +49,22 @@ class ReadingRoom:
     def __init__(self) -> None:
         self.environment = {**os.environ, **CLOSED_DOOR}
         self.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        self.room: subprocess.Popen[str] | None = None
-        if hasattr(os, "fork"):
-            self.room = self._start(ROOM)
-
-    def _start(self, rest: str, folder: Path | None = None) -> subprocess.Popen[str]:
-        command, pipe = [sys.executable, "-c", SITTING + rest], subprocess.PIPE
-        return subprocess.Popen(command, cwd=folder, env=self.environment, text=True, stdin=pipe, stdout=pipe)
+        self.room = WarmProcess(SITTING + PREPARATION, self.environment) if hasattr(os, "fork") else None
 
     def carry_out(self, steps: Sequence[Step], folder: Path) -> str:
         """Carry out steps in a folder and return what they printed."""
         if self.room is None:
-            alone = self._start(ALONE, folder)
+            command, pipe = [sys.executable, "-c", SITTING + ALONE], subprocess.PIPE
+            alone = subprocess.Popen(command, cwd=folder, env=self.environment, text=True, stdin=pipe, stdout=pipe)
             text = alone.communicate(json.dumps(steps), timeout=300)[0]
             assert alone.returncode == 0, text
             return text
-        assert self.room.stdin is not None
-        assert self.room.stdout is not None
         out = folder.parent / f"{folder.name}.printed"
-        print(json.dumps([str(folder), list(steps), str(out)]), file=self.room.stdin, flush=True)
-        code = self.room.stdout.readline().strip()
-        assert code == "0", f"exit code {code or 'of a reader that is gone'}\n{out.read_text() if out.exists() else ''}"
+        code = self.room.run(f"read({list(steps)!r})", folder, out)
+        assert code == 0, f"{'five minutes are over' if code is None else f'exit code {code}'}\n{out.read_text()}"
         return out.read_text()
 
     def close(self) -> None:
         """End the process."""
         if self.room is not None:
-            self.room.communicate(timeout=60)
+            self.room.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from pathlib import Path
 
 PATH = Path(__file__).with_name("killers.json")
@@ -12,18 +11,22 @@ PATH = Path(__file__).with_name("killers.json")
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - .*)?$", re.MULTILINE)
 
 
-def first_failure(output: str) -> str:
-    """Return the first test that pytest's short summary names; empty when it names none."""
-    found = _FAILED.search(output)
-    return found[1] if found else ""
+def failures(output: str) -> list[str]:
+    """Return the tests that pytest's short summary says have failed."""
+    return _FAILED.findall(output)
 
 
 class Killers:
     """Mutant → test, kept in a file, which is written after every change."""
 
     def __init__(self, path: Path = PATH) -> None:
-        self._path, self._lock = path, threading.Lock()
+        self._path = path
         self._known: dict[str, str] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+    @property
+    def known(self) -> dict[str, str]:
+        """All mutants with the tests that saw them last."""
+        return dict(self._known)
 
     def of(self, mutant: str) -> str:
         """Return the test that saw this mutant last; empty when none is known."""
@@ -31,11 +34,10 @@ class Killers:
 
     def remember(self, mutant: str, test: str) -> None:
         """Keep the test that has seen a mutant; an empty one forgets it."""
-        with self._lock:
-            if self._known.get(mutant, "") == test:
-                return
-            self._known.pop(mutant, None)
-            if test:
-                self._known[mutant] = test
-            text = json.dumps(dict(sorted(self._known.items())), indent=0, ensure_ascii=False)
-            self._path.write_text(text + "\n", "utf-8")
+        if self._known.get(mutant, "") == test:
+            return
+        self._known.pop(mutant, None)
+        if test:
+            self._known[mutant] = test
+        text = json.dumps(dict(sorted(self._known.items())), indent=0, ensure_ascii=False)
+        self._path.write_text(text + "\n", "utf-8")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,6 +34,8 @@ class Mutant:
         What would be wrong.
     equivalent
         Why no test can see it; empty when a test must.
+    hangs
+        Why its tests do not end; a test that takes too long for no stated reason sees nothing.
     """
 
     id: str
@@ -40,6 +45,7 @@ class Mutant:
     tests: tuple[str, ...]
     breaks: str
     equivalent: str = ""
+    hangs: str = ""
 
     def applied(self, source: str) -> str:
         """Return the text of the file with the fault in it."""
@@ -65,8 +71,8 @@ def read_mutants(folder: Path | None = None) -> list[Mutant]:
     return found
 
 
-def faults_of(mutants: list[Mutant], root: Path = ROOT) -> list[str]:
-    """Return what is wrong with the mutants themselves, a sentence each."""
+def faults_of(mutants: list[Mutant], killers: Mapping[str, str], root: Path = ROOT) -> list[str]:
+    """Return what is wrong with the mutants and with what is kept of their killers, a sentence each."""
     faults = []
     seen: set[str] = set()
     for mutant in mutants:
@@ -75,13 +81,28 @@ def faults_of(mutants: list[Mutant], root: Path = ROOT) -> list[str]:
         seen.add(mutant.id)
         if not mutant.tests:
             faults.append(f"{mutant.id}: it names no test.")
-        for test in mutant.tests:
-            if not (root / test.partition("::")[0]).is_file():
-                faults.append(f"{mutant.id}: there is no {test}.")
+        faults += [f"{mutant.id}: there is no {test}." for test in mutant.tests if not _is_there(test, root)]
         try:
             mutant.applied((root / mutant.file).read_text("utf-8"))
         except FileNotFoundError:
             faults.append(f"{mutant.id}: there is no {mutant.file}.")
         except MutantError as error:
             faults.append(str(error))
+    for name, test in killers.items():
+        if name not in seen or not _is_there(test, root):
+            gone = f"test {test}" if name in seen else "such mutant"
+            faults.append(f"killers.json, {name}: there is no {gone} any more: take the line out.")
     return faults
+
+
+def _is_there(test: str, root: Path) -> bool:
+    """Tell whether a file has the test that is named, whatever its parameters."""
+    file, *names = test.partition("[")[0].split("::")
+    return (root / file).is_file() and set(names) <= _definitions(root / file)
+
+
+@cache
+def _definitions(path: Path) -> frozenset[str]:
+    """Return the names of the functions and classes of a file."""
+    tree = ast.parse(path.read_text("utf-8"))
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef))

@@ -3,159 +3,205 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TypeVar
 
-from tests.mutants.killers import Killers, first_failure
+from tests.mutants.compiled import Kernels
+from tests.mutants.killers import failures
+from tests.mutants.outcomes import Outcome, digest_of, revision
 from tests.mutants.reading import ROOT, Mutant, MutantError
+from tests.warm_process import WarmProcess
 
-#: Seconds for the tests of one mutant; a fault that makes them hang counts as seen.
-TIMEOUT = 240.0
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+#: Seconds for the tests of one mutant.
+TIMEOUT = 240
+
+#: The time of every file in a copy that is as it should be: a copy that is made anew finds the same compiled code.
+_LONG_AGO = 1e9
 
 #: What pytest returns when tests fail, or cannot be collected because the program does not load any more.
 _FAILED = (1, 2)
 
-_COMPILED = re.compile(r"\bnjit\b|\bintrinsic\b")
+#: What the tests need of others, loaded once. A kernel is compiled so that the compiler is ready, too.
+_PREPARATION = """
+import hypothesis.extra.numpy, numba, numpy, pandas, pyarrow.csv, pyarrow.dataset, pyarrow.feather, pyarrow.parquet
+import pytest, scipy.linalg, scipy.optimize, scipy.sparse, scipy.special, scipy.stats, sklearn.linear_model
+numba.njit(lambda x: x[0] + 1.0)(numpy.zeros(2))
+"""
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a mutant: "killed", "survived" or "hung", after how long, and the test that saw it."""
-
-    mutant: Mutant
-    result: str
-    seconds: float
-    killer: str
+_TESTS = """
+import sys
+numba.config.reload_config()
+import partsketch
+assert partsketch.__file__.startswith({source!r}), "the tests would look at " + partsketch.__file__
+sys.exit(int(pytest.main({arguments!r})))
+"""
 
 
 class Workshop:
     """A copy of the program in which faults are put and taken out again."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        self.folder, self._source = folder, folder / "src"
+        shutil.rmtree(self._source, ignore_errors=True)
+        shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__"))
+        for path in self._source.rglob("*.py"):
+            os.utime(path, (_LONG_AGO, _LONG_AGO))
         self._later = time.time()
+        self._kernels = Kernels(self._source)
         # Compiled code is kept from mutant to mutant, apart from that of other workers, whose faults are others.
-        self._cache = folder / "compiled"
-        found = self._run([sys.executable, "-c", "import partsketch; print(partsketch.__file__)"], self._cache, 60)
-        if not found[1].startswith(str(folder)):
-            raise MutantError(f"the tests would look at {found[1].strip()} instead of the copy in {folder}")
-
-    def run(self, tests: Sequence[str], cache: Path | None = None) -> tuple[int, str]:
-        """Run tests on the copy as it is; return what pytest returns (-1: too late) and what it says."""
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", *tests]
-        return self._run(command, cache or self._cache, TIMEOUT)
-
-    def try_out(self, mutant: Mutant, likely: str = "") -> Outcome:
-        """Put a fault in, run its tests, a likely one first, and take it out again."""
-        path = self.folder / mutant.file
-        original, times = path.read_text("utf-8"), path.stat()
-        started = time.monotonic()
-        with self._cache_for(original) as cache:
-            try:
-                path.write_text(mutant.applied(original), "utf-8")
-                # Python knows a changed file by seconds and size: every fault gets a second of its own.
-                self._later += 2.0
-                os.utime(path, (self._later, self._later))
-                code, words = self.run([likely], cache) if likely else (0, "")
-                # A test that is not there any more cannot be found, and one that passes says nothing.
-                if code not in (-1, *_FAILED):
-                    code, words = self.run(mutant.tests, cache)
-            finally:
-                path.write_text(original, "utf-8")
-                os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        if code not in (0, -1, *_FAILED):
-            raise MutantError(f"{mutant.id}: pytest could not run {' '.join(mutant.tests)} ({_end_of(words)}).")
-        result = "hung" if code == -1 else "killed" if code in _FAILED else "survived"
-        return Outcome(mutant, result, time.monotonic() - started, first_failure(words) if code in _FAILED else "")
-
-    @contextmanager
-    def _cache_for(self, source: str) -> Iterator[Path]:
-        """Give the folder of compiled code: a new one when code that others inline may change."""
-        if not _COMPILED.search(source):
-            yield self._cache
-            return
-        with tempfile.TemporaryDirectory(dir=self.folder) as name:
-            yield Path(name)
-
-    def _run(self, command: Sequence[str], cache: Path, timeout: float) -> tuple[int, str]:
+        self._cache = folder / f"compiled-{self._kernels.digest()}"
+        self._cache.mkdir(parents=True, exist_ok=True)
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(self.folder / "src"), str(ROOT)]),
-            "NUMBA_CACHE_DIR": str(cache),
+            "PYTHONPATH": os.pathsep.join([str(self._source), str(ROOT)]),
             "OPENBLAS_NUM_THREADS": "1",
             # Hypothesis then draws the same examples every time.
             "CI": "mutants",
         }
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, text=True, start_new_session=True, **pipes)  # type: ignore[call-overload]
+        self._warm = WarmProcess(_PREPARATION, environment)
+
+    def run(
+        self, tests: Sequence[str], cache: Path | None = None, stop: bool = True, seconds: int = TIMEOUT
+    ) -> tuple[int | None, str]:
+        """Run tests on the copy as it is; return what pytest returns (None: too late) and what it says."""
+        options = [*(["-x"] if stop else []), "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider"]
+        # Of what is loaded before pytest looks at it, Hypothesis would have its assertions explained.
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        text = _TESTS.format(source=str(self._source), arguments=[*options, *tests])
+        out, environment = self.folder / "printed", {"NUMBA_CACHE_DIR": str(cache or self._cache)}
+        code = self._warm.run(text, ROOT, out, environment, seconds)
+        return code, out.read_text("utf-8", "replace")
+
+    def try_out(self, mutant: Mutant, likely: str = "") -> Outcome:
+        """Put a fault in, run its tests, a likely one first, and take it out again."""
+        started = time.monotonic()
+        with self._put_in(mutant) as cache:
+            code, words = self.run([likely], cache) if likely else (0, "")
+            # A test that is not there any more cannot be found, and one that passes says nothing.
+            if code not in (None, *_FAILED):
+                code, words = self.run(mutant.tests, cache)
+        if code not in (0, None, *_FAILED):
+            raise MutantError(f"{mutant.id}: pytest could not run {' '.join(mutant.tests)} ({_end_of(words)}).")
+        result = "hung" if code is None else "killed" if code in _FAILED else "survived"
+        killer = "".join(failures(words)[:1]) if result == "killed" else ""
+        if result == "killed" and not killer:
+            raise MutantError(f"{mutant.id}: no test failed, and yet pytest ended with {code} ({_end_of(words)}).")
+        seconds = round(time.monotonic() - started, 1)
+        return Outcome(mutant.id, result, seconds, killer, revision(), digest_of(mutant, killer))
+
+    @contextmanager
+    def _put_in(self, mutant: Mutant) -> Iterator[Path]:
+        """Change the file for a while; give the folder of compiled code."""
+        path = self.folder / mutant.file
+        stale = self._kernels.made_stale_by(path)
+        original, times = path.read_text("utf-8"), {one: one.stat() for one in {path, *stale}}
+        # Python and numba know a changed file by time and size: every fault gets seconds of its own.
+        self._later += 2.0
+        path.write_text(mutant.applied(original), "utf-8")
+        for one in times:
+            os.utime(one, (self._later, self._later))
         try:
-            said, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return -1, f"nothing after {timeout:.0f} s"
-        return process.returncode, said
+            with self._copied_cache() if stale else _same(self._cache) as cache:
+                yield cache
+        finally:
+            path.write_text(original, "utf-8")
+            for one, before in times.items():
+                os.utime(one, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    @contextmanager
+    def _copied_cache(self) -> Iterator[Path]:
+        """Give a copy of the compiled code so that nothing compiled with a fault outlives it."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as name:
+            yield shutil.copytree(self._cache, Path(name) / "compiled")
+
+    def close(self) -> None:
+        """End the process that runs the tests."""
+        self._warm.close()
+
+
+@contextmanager
+def _same(folder: Path) -> Iterator[Path]:
+    yield folder
 
 
 def _end_of(words: str) -> str:
     return (words.strip().splitlines() or [""])[-1]
 
 
-def all_tests(mutants: Sequence[Mutant]) -> list[str]:
-    """Return every test that some mutant names; single tests of a file that is named as a whole are in it."""
-    named = {test for mutant in mutants for test in mutant.tests}
-    return sorted(test for test in named if "::" not in test or test.partition("::")[0] not in named)
+class Workshops:
+    """Several workshops that work at the same time."""
 
+    def __init__(self, count: int, folder: Path) -> None:
+        self._shops = [Workshop(folder / str(number)) for number in range(count)]
+        self._free: SimpleQueue[Workshop] = SimpleQueue()
+        for shop in self._shops:
+            self._free.put(shop)
 
-def try_all(mutants: Sequence[Mutant], jobs: int, quick: bool = False) -> Iterator[Outcome]:
-    """Yield what becomes of the mutants, as they get done.
+    def __enter__(self) -> Workshops:
+        return self
 
-    First, unless `quick`, all their tests are run on the program as it is: tests that fail anyway see nothing.
-    """
-    killers = Killers()
-    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
-        shops: SimpleQueue[Workshop] = SimpleQueue()
-        for number in range(jobs):
-            shops.put(Workshop(Path(name) / str(number)))
+    def __exit__(self, *_: object) -> None:
+        for shop in self._shops:
+            shop.close()
 
-        def check(tests: list[str]) -> None:
-            shop = shops.get()
+    def try_all(
+        self, mutants: Sequence[Mutant], likely: Callable[[str], str], go_on: Callable[[], bool]
+    ) -> Iterator[Outcome]:
+        """Yield what becomes of mutants, as they get done, as long as `go_on` says so.
+
+        What hangs is tried once more in the end, with nothing beside it.
+        """
+
+        def one(shop: Workshop, mutant: Mutant) -> Outcome | None:
+            return shop.try_out(mutant, likely(mutant.id)) if go_on() else None
+
+        late: list[Mutant] = []
+        for mutant, outcome in self._spread(one, mutants):
+            if outcome is not None and outcome.result == "hung":
+                late.append(mutant)
+            elif outcome is not None:
+                yield outcome
+        for mutant in late:
+            if go_on():
+                yield self._shops[0].try_out(mutant, likely(mutant.id))
+
+    def failing_anyway(self, tests: Sequence[str]) -> list[str]:
+        """Return those of some tests that do not pass on the program as it is."""
+
+        def run(shop: Workshop, part: Sequence[str]) -> list[str]:
+            code, words = shop.run(part, stop=False, seconds=3600)
+            if code not in (0, *_FAILED):
+                raise MutantError(f"pytest could not run the tests that see mutants ({_end_of(words)}).")
+            return failures(words)
+
+        count = len(self._shops)
+        parts = [part for number in range(count) if (part := tests[number::count])]
+        return [test for _, failed in self._spread(run, parts) for test in failed]
+
+    def _spread(self, work: Callable[[Workshop, Item], Made], items: Sequence[Item]) -> Iterator[tuple[Item, Made]]:
+        """Yield items with what is made of them, as they get done."""
+
+        def one(item: Item) -> Made:
+            shop = self._free.get()
             try:
-                for test in tests:
-                    code, words = shop.run([test])
-                    if code:
-                        raise MutantError(f"{test} does not pass on the program as it is ({_end_of(words)}).")
+                return work(shop, item)
             finally:
-                shops.put(shop)
+                self._free.put(shop)
 
-        def one(mutant: Mutant) -> Outcome:
-            shop = shops.get()
+        with ThreadPoolExecutor(len(self._shops)) as pool:
+            waiting = {pool.submit(one, item): item for item in items}
             try:
-                outcome = shop.try_out(mutant, killers.of(mutant.id))
-                killers.remember(mutant.id, outcome.killer)
-                return outcome
-            finally:
-                shops.put(shop)
-
-        with ThreadPoolExecutor(jobs) as pool:
-            tests = [] if quick else all_tests(mutants)
-            for done in [pool.submit(check, tests[number::jobs]) for number in range(jobs)]:
-                done.result()
-            waiting = [pool.submit(one, mutant) for mutant in mutants]
-            try:
-                for ended in as_completed(waiting):
-                    yield ended.result()
+                for done in as_completed(waiting):
+                    yield waiting[done], done.result()
             finally:
                 pool.shutdown(cancel_futures=True)
