@@ -34,6 +34,7 @@ def main() -> int:
         print(f"{len(everything)} mutants can be put in.")
         return 0
     chosen = [one for one in everything if not asked.only or any(text in f"{one.id} {one.file}" for text in asked.only)]
+    chosen = chosen[asked.part[0] - 1 :: asked.part[1]]
     if not chosen:
         print("Error: no mutant has such an id or file.", file=sys.stderr)
         return 2
@@ -48,11 +49,19 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--only", action="append", metavar="TEXT", help="only mutants with this in their id or file")
+    parser.add_argument("--part", type=_part, default=(1, 1), metavar="I/N", help="only the I-th of N parts of them")
     parser.add_argument("--jobs", type=int, default=2, help="how many at once")
     parser.add_argument("--check", action="store_true", help="only see whether all of them can be put in")
     parser.add_argument("--folder", type=Path, help="keep outcomes and compiled code here, and go on where they end")
     parser.add_argument("--minutes", type=float, default=float("inf"), help=f"stop then, and return {UNFINISHED}")
     return parser
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, _, count = text.partition("/")
+    if not 1 <= int(number) <= int(count):
+        raise ValueError(text)
+    return int(number), int(count)
 
 
 def _try_out(chosen: Sequence[Mutant], killers: Killers, asked: argparse.Namespace, folder: Path) -> int:

@@ -73,6 +73,11 @@ def test_what_shows_nobody_passes(keywords: dict[str, Any]) -> None:
     ps.sketch(table(), "y", allow=(), **keywords)
 
 
+def test_as_many_rows_as_are_asked_for_are_enough() -> None:
+    ps.sketch(table(30), "y", sketch_size=8, allow=["leverage"])
+    ps.sketch(table(100), "y", sketch="triangular", allow=["leverage"])
+
+
 def test_levels_that_nobody_has_show_nobody() -> None:
     ps.sketch(levelled(500, 200, "b"), "y", levels={"g": ["a", "b", "c"]}, allow=[])
 
@@ -97,6 +102,17 @@ def test_the_leverage_is_that_of_the_rows() -> None:
     first = values[:251]
     expected = np.einsum("ij,ji->i", first, np.linalg.solve(first.T @ first, first.T)).max()
     assert halves[0] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("place", [3_000, 66_000])
+def test_a_row_of_great_weight_is_found_in_any_tile_and_segment(place: int) -> None:
+    weights = np.ones(70_000)
+    weights[place] = 1e5
+    rows = table(70_000).append_column("w", pa.array(weights))
+    values = np.column_stack([np.ones(70_000), *(rows[name].to_numpy() for name in ("a", "b", "y"))])
+    expected = 1e5 * values[place] @ np.linalg.solve(values.T @ (weights[:, None] * values), values[place])
+    with pytest.raises(InputError, match=f"Row {place} alone makes {expected:.0%} of"):
+        ps.sketch(rows, "y", weights="w", sketch="triangular", allow=[])
 
 
 def test_what_can_be_read_once_is_said_not_to_be_checked() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,34 @@ def test_files_are_cut_indeed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert in_chunks(path, 256, monkeypatch).num_rows == 200
     assert len(seen) > 5
     assert all(bytes(chunk).endswith(b"\n") and not bytes(chunk).endswith(b'"\n",') for chunk in seen)
+
+
+def test_no_line_is_cut_within_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow would notice most such cuts, and the file would be read again, plainly and slowly."""
+    monkeypatch.setattr(csv_chunks, "CHUNK_BYTES", 8)
+    rows = [b'"a""b\nc",1\n', b'"""\n""",2\n', b'"d\n""e",3\n', b'f""g,4\n', b'h,"""i\n"\n'] * 3
+    chunks = [bytes(chunk) for chunk in csv_chunks.cut_at_lines(io.BytesIO(b"".join(rows)), ord(","))]
+    assert b"".join(chunks) == b"".join(rows)
+    ends = {sum(map(len, rows[:number])) for number in range(len(rows) + 1)}
+    assert {sum(map(len, chunks[:number])) for number in range(len(chunks) + 1)} <= ends
+    assert len(chunks) > 5
+
+
+def test_rows_before_a_fault_come_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("name,x\n" + "".join(f"a,{i}\n" for i in range(400)))
+    parsed = csv_chunks._parsed_chunks
+
+    def broken(*arguments: Any) -> Iterator[Any]:
+        for number, batch in enumerate(parsed(*arguments)):
+            if number == 3:
+                raise pa.ArrowInvalid("broken")
+            yield batch
+
+    monkeypatch.setattr(csv_chunks, "_parsed_chunks", broken)
+    # The plain way reads in blocks, too, and the fourth chunk begins within one of them.
+    monkeypatch.setattr(csv_stream, "BLOCK_BYTES", 700)
+    assert in_chunks(path, 500, monkeypatch).column("x").to_pylist() == [float(i) for i in range(400)]
 
 
 @pytest.mark.parametrize(

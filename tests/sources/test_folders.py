@@ -150,11 +150,12 @@ def test_types_of_values(values: tuple[str, str], type_name: str, kept: list[Any
     assert [found[value] if isinstance(kept[0], int | float) else str(found[value]) for value in values] == kept
 
 
-def test_what_has_no_value_is_missing(tmp_path: Path) -> None:
-    _write(_piece(0), tmp_path / "t/k=__HIVE_DEFAULT_PARTITION__/a.parquet")
+@pytest.mark.parametrize(("value", "row"), [("__HIVE_DEFAULT_PARTITION__", 80), ("", 0)])
+def test_what_has_no_value_is_missing(value: str, row: int, tmp_path: Path) -> None:
+    _write(_piece(0), tmp_path / f"t/k={value}/a.parquet")
     _write(_piece(1), tmp_path / "t/k=3/a.parquet")
     _write(_piece(2), tmp_path / "t/k=4/a.parquet")
-    with pytest.raises(InputError, match=r"'k' .*row 80 \(k=__HIVE_DEFAULT_PARTITION__/a.parquet, row 0\)"):
+    with pytest.raises(InputError, match=rf"'k' .*row {row} \(k={value}/a.parquet, row 0\)"):
         ps.fit(str(tmp_path / "t"), "y")
     with pytest.warns(ps.PartsketchWarning, match="40 rows with missing values were dropped"):
         model = ps.fit(str(tmp_path / "t"), "y", missing="drop")
