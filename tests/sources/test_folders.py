@@ -16,6 +16,7 @@ import pytest
 import partsketch as ps
 from partsketch.common.errors import InputError
 from partsketch.sources import open_source
+from partsketch.sources.opening import open_rows
 
 ROWS = 40
 FOLDERS = [(2023, "02", "north"), (2023, "10", "south"), (2024, "01", "north"), (2024, "02", "south")]
@@ -188,6 +189,21 @@ def test_a_column_of_folder_and_file_must_agree(ending: str, tmp_path: Path) -> 
         ps.fit(str(tmp_path / "bad"), "y")
     # What is not read is not compared.
     assert ps.fit(str(tmp_path / "bad"), "y", ["x"]).feature_names == ("x",)
+    none = pa.array([2024] * 9 + [None] * (ROWS - 9))
+    _write(_piece(0).append_column("year", none), tmp_path / f"none/year=2024/a{ending}")
+    with pytest.raises(InputError, match=r"'year' has no value in row 9 .* folder says 'year=2024'"):
+        ps.fit(str(tmp_path / "none"), "y", ["x", "year"])
+
+
+def test_columns_of_folders_alone_are_not_read(tmp_path: Path) -> None:
+    """Their rows are made up from the numbers of rows, also where reading begins and ends within files."""
+    path, table = make(tmp_path, ".parquet")
+    rows = open_rows(path).choose(["month"], [])
+    for start, stop, block_rows in ((0, None, 1000), (5, 123, 11), (50, 55, 3)):
+        blocks = list(rows.raw_blocks(start, stop, block_rows))
+        assert [block.start for block in blocks][:1] == [start]
+        found = [value for block in blocks for value in block.columns[0].to_pylist()]
+        assert found == table["month"].to_pylist()[start:stop]
 
 
 def test_folders_that_do_not_go_together(tmp_path: Path) -> None:

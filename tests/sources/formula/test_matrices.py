@@ -63,6 +63,13 @@ def test_columns_are_those_of_formulaic(formula: str) -> None:
     np.testing.assert_allclose(made, known, rtol=1e-11, atol=1e-12)
 
 
+def test_a_chain_of_comparisons_holds_where_each_of_them_does() -> None:
+    """Pandas, and formulaic with it, has no such chains."""
+    (made, _) = columns(open_source(FRAME, formula="fare ~ I(1 < distance <= 3)"))
+    np.testing.assert_array_equal(made, (FRAME["distance"] > 1) & (FRAME["distance"] <= 3))
+    assert 0 < made.sum() < ROWS
+
+
 def test_every_other_column_is_a_dot() -> None:
     source = open_source(FRAME, formula="fare ~ .", weights="k")
     names = ["distance", "zone", "night", "my col", "late", "hour", "rate"]
