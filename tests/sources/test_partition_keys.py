@@ -147,5 +147,5 @@ def test_texts_of_a_table_become_codes_once() -> None:
     assert pa.types.is_dictionary(types["few"])
     assert (types["many"], types["x"]) == (pa.string(), pa.int64())
     assert chosen.table["few"].to_pylist() == few
-    assert rows.choose(["few"], ["few"]).table["few"].chunk(0).equals(chosen.table["few"].chunk(0))
+    assert rows.choose(["few"], ["few", "many"]).table["few"].chunk(0).equals(chosen.table["few"].chunk(0))
     assert rows.sliced(1, 4).choose(["few"], ["few"]).table["few"].to_pylist() == [None, "a", "b"]

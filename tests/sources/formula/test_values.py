@@ -63,6 +63,12 @@ def test_quantiles_are_those_of_numpy() -> None:
     table.see(rounded)
     shares = np.linspace(0, 1, 12)
     np.testing.assert_array_equal(table.quantiles(shares), np.quantile(rounded, shares))
+    # The same from a table that has been sorted, to which others are added.
+    both = ValueTable()
+    both.see(rounded[:2000])
+    assert len(both.values) < 2000
+    both.see(rounded[2000:])
+    np.testing.assert_array_equal(both.quantiles(shares), np.quantile(rounded, shares))
     inside = rounded[(rounded >= -1) & (rounded <= 2)]
     np.testing.assert_array_equal(table.quantiles(shares, -1.0, 2.0), np.quantile(inside, shares))
 

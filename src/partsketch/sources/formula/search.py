@@ -220,7 +220,7 @@ def _with_found(factor: Factor, found: FoundState) -> Factor:
     state = dict(factor.state)
     for text, call in stateful_calls(factor.whole):
         if text in found.tables:
-            if not len(found.tables[text].values):
+            if found.tables[text].is_empty:
                 raise InputError(f"{text} of the formula has no values in the rows that can be used.")
             state[text] = basis_of(call).state(found.tables[text], text)
         elif text in found.sums:

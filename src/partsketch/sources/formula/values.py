@@ -97,7 +97,7 @@ class ValueTable:
     key_counts: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     smallest: float = np.inf
     largest: float = -np.inf
-    _waiting: list[tuple[IntArray, IntArray]] = field(default_factory=list)
+    _waiting: list[IntArray] = field(default_factory=list)
     _waiting_size: int = 0
 
     def see(self, x: FloatArray) -> None:
@@ -105,30 +105,45 @@ class ValueTable:
         if not len(x):
             return
         self.smallest, self.largest = min(self.smallest, float(x.min())), max(self.largest, float(x.max()))
-        keys, counts = np.unique(_keys(x) >> self.shift, return_counts=True)
-        self._wait(keys, counts)
+        self._wait(_keys(x) >> self.shift)
 
     def add(self, other: ValueTable) -> None:
         """Take in what was found of other rows."""
-        other._settle()
         self.smallest, self.largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
         if other.shift > self.shift:
             self._settle()
             self._coarsen(other.shift)
-        self._wait(other.keys >> (self.shift - other.shift), other.key_counts)
+        finer = self.shift - other.shift
+        if len(other.keys):
+            self._settle()
+            keys, counts = (self.keys, other.keys >> finer), (self.key_counts, other.key_counts)
+            self._merge(np.concatenate(keys), np.concatenate(counts))
+        for keys in other._waiting:
+            self._wait(keys >> finer)
+        self._settle_if_many()
 
-    def _wait(self, keys: IntArray, counts: IntArray) -> None:
-        self._waiting.append((keys, counts))
+    def _wait(self, keys: IntArray) -> None:
+        self._waiting.append(keys)
         self._waiting_size += len(keys)
-        if self._waiting_size > self.most:
+        self._settle_if_many()
+
+    def _settle_if_many(self) -> None:
+        if self._waiting_size + len(self.keys) > 2 * self.most or self._waiting_size > self.most:
             self._settle()
 
     def _settle(self) -> None:
         """Merge what waits into the table, and make it coarser until it is small enough."""
         if self._waiting:
-            parts = [(self.keys, self.key_counts), *self._waiting]
-            self._merge(np.concatenate([keys for keys, _ in parts]), np.concatenate([counts for _, counts in parts]))
+            # Numbers alone are sorted in a fraction of the time that places and counts take along with them.
+            keys = np.sort(np.concatenate(self._waiting))
             self._waiting, self._waiting_size = [], 0
+            starts = _starts(keys)
+            counts = np.diff(starts, append=len(keys))
+            keys = keys[starts]
+            if len(self.keys):
+                self._merge(np.concatenate([self.keys, keys]), np.concatenate([self.key_counts, counts]))
+            else:
+                self.keys, self.key_counts = keys, counts
         while len(self.keys) > self.most:
             self._coarsen(self.shift + 1)
 
@@ -139,22 +154,30 @@ class ValueTable:
     def _merge(self, keys: IntArray, counts: IntArray) -> None:
         order = np.argsort(keys, kind="stable")
         keys, counts = keys[order], counts[order]
-        starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1)) if len(keys) else np.empty(0, np.int64)
+        starts = _starts(keys)
         self.keys, self.key_counts = keys[starts], np.add.reduceat(counts, starts) if len(keys) else counts
 
     @property
     def is_exact(self) -> bool:
         """Whether all values are kept apart."""
-        self._settle()
+        if self._waiting_size + len(self.keys) > self.most:
+            self._settle()
         return self.shift == 0
 
     @property
     def values(self) -> FloatArray:
         """The values in increasing order; where digits were cut off, the middle of those that were alike."""
         self._settle()
-        middle = (1 << self.shift) >> 1
-        found = _from_keys((self.keys << self.shift) + middle)
+        return self._values(self.keys)
+
+    def _values(self, keys: IntArray) -> FloatArray:
+        found = _from_keys((keys << self.shift) + ((1 << self.shift) >> 1))
         return np.clip(found, self.smallest, self.largest) if self.shift else found
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no values."""
+        return not (len(self.keys) or self._waiting_size)
 
     @property
     def counts(self) -> FloatArray:
@@ -164,21 +187,41 @@ class ValueTable:
 
     def quantiles(self, shares: FloatArray, low: float | None = None, high: float | None = None) -> list[float]:
         """Return quantiles, between neighbouring values by straight lines, of the values from low to high."""
-        values, counts = self.values, self.key_counts
-        inside = np.ones(len(values), dtype=bool)
-        inside &= True if low is None else values >= low
-        inside &= True if high is None else values <= high
-        values, ends = values[inside], np.cumsum(counts[inside])
+        cuts = (low is not None and low > self.smallest) or (high is not None and high < self.largest)
+        if not (len(self.keys) or cuts):
+            # Of values that wait, a few are selected without sorting the others.
+            keys, ends = np.concatenate(self._waiting), None
+            count = len(keys)
+        else:
+            self._settle()
+            keys, counts = self.keys, self.key_counts
+            if cuts:
+                values = self._values(keys)
+                inside = np.ones(len(values), dtype=bool)
+                inside &= True if low is None else values >= low
+                inside &= True if high is None else values <= high
+                keys, counts = keys[inside], counts[inside]
+            ends = np.cumsum(counts)
+            count = int(ends[-1])
+        places = [share * (count - 1) for share in shares]
+        ranks = [(int(place), min(int(place) + 1, count - 1)) for place in places]
+        if ends is None:
+            keys = np.partition(keys, sorted({rank for pair in ranks for rank in pair})) if ranks else keys
         found = []
-        for share in shares:
-            place = share * (int(ends[-1]) - 1)
-            below = int(np.floor(place))
-            ranks = (below, min(below + 1, int(ends[-1]) - 1))
-            first, second = values[np.searchsorted(ends, ranks, side="right")]
+        for place, pair in zip(places, ranks, strict=True):
+            chosen = list(pair) if ends is None else np.searchsorted(ends, pair, side="right")
+            first, second = self._values(keys[chosen])
             # As NumPy does it: from the nearer of the two.
-            gap, part = second - first, place - below
+            gap, part = second - first, place - pair[0]
             found.append(float(second - gap * (1 - part) if part >= 0.5 else first + gap * part))
         return found
+
+
+def _starts(keys: IntArray) -> IntArray:
+    """Return where each of some sorted numbers occurs first."""
+    first = np.ones(len(keys), dtype=bool)
+    np.not_equal(keys[1:], keys[:-1], out=first[1:])
+    return np.flatnonzero(first)
 
 
 def _keys(x: FloatArray) -> IntArray:

@@ -142,10 +142,10 @@ class TableRows(StorageCapabilities):
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> TableRows:
         """Return the table with these columns; texts of few values as codes, for they are looked at in every pass."""
         table = self.table.select(list(names))
-        for name in texts:
+        for name in (name for name in names if name in texts):
             if name not in self.coded_texts:
                 self.coded_texts[name] = _with_codes(self.table[name])
-            table = table.set_column(names.index(name), name, self.coded_texts[name])
+            table = table.set_column(table.schema.get_field_index(name), name, self.coded_texts[name])
         return replace(self, table=table)
 
     def __getstate__(self) -> dict[str, Any]:
