@@ -10,7 +10,8 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 
 from partsketch.common.errors import InputError
-from partsketch.common.linalg.blas import one_thread_each
+from partsketch.common.linalg.blas import WIDEST_KERNEL, one_thread_each
+from partsketch.common.linalg.helpers import Helpers, helped_by
 from partsketch.engines.base import Engine, Outcomes, TaskOutcome
 from partsketch.engines.bundles import Bundle, run_bundle, shrinking_bundles
 from partsketch.engines.progress import RowProgress
@@ -68,7 +69,9 @@ class LocalEngine(Engine):
         in_memory = source.features_in_memory is not None and source.stored_entries is None
         apart = apart or not (source.boundaries or in_memory)
         bundles = shrinking_bundles(len(tasks), self.threads, 1 if apart else _MOST_TASKS)
-        threads = min(self.threads, len(bundles))
+        # Large products are shared with those who have no rows of their own.
+        shared = len(source.feature_names) > WIDEST_KERNEL
+        threads = self.threads if shared else min(self.threads, len(bundles))
         if source.boundaries and 2 * threads <= self.threads:
             # Of one large row group one worker makes everything: another core can decode it meanwhile.
             source = ReadAhead(source)
@@ -102,14 +105,17 @@ def _in_threads(
     """Yield what becomes of bundles 0 to count − 1, at most two per worker being under way."""
     waiting: SimpleQueue[int | None] = SimpleQueue()
     ended: SimpleQueue[tuple[float, Bundle | BaseException]] = SimpleQueue()
+    helpers = Helpers()
 
     def work() -> None:
         try:
-            while (number := waiting.get()) is not None and not stop.is_set():
-                bundle = done(number)
-                if stop.is_set():
-                    return
-                ended.put((time.monotonic(), bundle))
+            with helped_by(helpers):
+                while (number := waiting.get()) is not None and not stop.is_set():
+                    bundle = done(number)
+                    if stop.is_set():
+                        return
+                    ended.put((time.monotonic(), bundle))
+            helpers.help()
         except BaseException as error:
             # Who waits for this worker must hear of its end, whatever ended it.
             ended.put((time.monotonic(), error))
@@ -135,6 +141,7 @@ def _in_threads(
             yield from bundle.outcomes()
     finally:
         stop.set()
+        helpers.close()
         for _ in workers:
             waiting.put(None)
         if deadline is None:

@@ -10,8 +10,9 @@ import ctypes
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.column_kernels import GROUP, column_addresses, gram_of_columns
+from partsketch.common.linalg.helpers import share
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -27,6 +29,9 @@ FloatArray = NDArray[np.float64]
 
 #: Up to this many columns the compiled Gram kernel is quicker than the library, which packs its operands first.
 WIDEST_KERNEL = 128
+
+#: Panels that a product is made in: enough to share, and wide enough for the library.
+_MOST_PANELS, _LEAST_PANEL = 6, 128
 
 #: Up to this width triangles are solved as any matrix is, by NumPy: an upper triangle is its own LU decomposition, with
 #: no rows exchanged, so nothing but the back substitution rounds. Wider ones are worth loading SciPy.
@@ -54,17 +59,35 @@ def padded_width(width: int) -> int:
     return -(-width // unit) * unit
 
 
-def gram(columns: FloatArray) -> FloatArray:
-    """Return Z Zᵀ for Z of shape (columns, rows), contiguous along either."""
+def gram(columns: FloatArray, room: FloatArray | None = None) -> FloatArray:
+    """Return Z Zᵀ for Z of shape (columns, rows), contiguous along either; of many columns in the room, if given."""
     width, rows = columns.shape
     if width > WIDEST_KERNEL:
-        return np.asarray(np.matmul(columns, columns.T))
+        return _gram_by_panels(columns, np.empty((width, width)) if room is None else room)
     if columns.strides[1] != 8 or width % GROUP:
         padded = np.zeros((-(-width // GROUP) * GROUP, rows))
         padded[:width] = columns
         return gram(padded)[:width, :width]
     out = np.empty((width, width))
     gram_of_columns(column_addresses(columns), rows, out)
+    return out
+
+
+def _gram_by_panels(columns: FloatArray, out: FloatArray) -> FloatArray:
+    """Write Z Zᵀ, panel by panel: which there are depends on the number of columns alone, whoever makes them."""
+    width = len(columns)
+    count = min(_MOST_PANELS, max(1, width // _LEAST_PANEL))
+    # Of nearly the same size: products of a few columns go another way in the library, which depends on how rows lie.
+    bounds = [width * number // (8 * count) * 8 for number in range(count)] + [width]
+
+    def panel(begin: int, end: int) -> None:
+        np.matmul(columns[begin:end], columns[begin:end].T, out=out[begin:end, begin:end])
+        if begin:
+            np.matmul(columns[begin:end], columns[:begin].T, out=out[begin:end, :begin])
+            out[:begin, begin:end] = out[begin:end, :begin].T
+
+    # The largest first, so that those who share them end together.
+    share([partial(panel, *ends) for ends in reversed(list(pairwise(bounds)))])
     return out
 
 

@@ -1,0 +1,99 @@
+"""Large products shared among the threads of a fit: those that have nothing left to do help those that have.
+
+A product is cut into parts that depend on its shape alone, so it has the same bits whoever makes them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from queue import SimpleQueue
+
+Part = Callable[[], object]
+
+
+class _Shared:
+    """Parts of one piece of work, each of which is done once by whoever comes first."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
+        # Counting is atomic.
+        self._numbers = count()
+        self._left = threading.Semaphore(0)
+        self._errors: list[BaseException] = []
+
+    def work(self) -> None:
+        """Do parts until none are left."""
+        while (number := next(self._numbers)) < len(self._parts):
+            try:
+                self._parts[number]()
+            except BaseException as error:
+                self._errors.append(error)
+            finally:
+                self._left.release()
+
+    def finish(self) -> None:
+        """Do parts, wait for those that others do, and raise what went wrong."""
+        self.work()
+        for _ in self._parts:
+            self._left.acquire()
+        if self._errors:
+            raise self._errors[0]
+
+
+class Helpers:
+    """Threads of one fit that have nothing left to do."""
+
+    def __init__(self) -> None:
+        self._asked: SimpleQueue[_Shared | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = 0
+        self._closed = False
+
+    def help(self) -> None:
+        """Do parts of what others share, until the fit has ended."""
+        with self._lock:
+            if self._closed:
+                return
+            self._idle += 1
+        while (shared := self._asked.get()) is not None:
+            shared.work()
+
+    def close(self) -> None:
+        """Let all who help go."""
+        with self._lock:
+            self._closed = True
+            for _ in range(self._idle):
+                self._asked.put(None)
+
+    def share(self, parts: Sequence[Part]) -> None:
+        """Do all parts, together with those who have nothing else to do."""
+        shared = _Shared(parts)
+        for _ in range(self._idle):
+            self._asked.put(shared)
+        shared.finish()
+
+
+_own = threading.local()
+
+
+@contextmanager
+def helped_by(helpers: Helpers) -> Iterator[None]:
+    """Let this thread share its large products while in this context."""
+    _own.helpers = helpers
+    try:
+        yield
+    finally:
+        del _own.helpers
+
+
+def share(parts: Sequence[Part]) -> None:
+    """Do all parts, with the helpers that this thread has."""
+    helpers: Helpers | None = getattr(_own, "helpers", None)
+    if helpers is not None:
+        helpers.share(parts)
+        return
+    for part in parts:
+        part()

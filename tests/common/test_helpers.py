@@ -1,0 +1,69 @@
+"""Large products are shared among threads, and have the same bits whoever makes them."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from partsketch.common.linalg.blas import gram
+from partsketch.common.linalg.helpers import Helpers, helped_by, share
+
+
+def _with_helpers(count: int, work: object) -> None:
+    """Call `work` in a thread of a fit in which so many others have nothing to do."""
+    helpers = Helpers()
+    threads = [threading.Thread(target=helpers.help) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    while helpers._idle < count:
+        pass
+    try:
+        with helped_by(helpers):
+            work()  # type: ignore[operator]
+    finally:
+        helpers.close()
+        for thread in threads:
+            thread.join(10)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_every_part_is_done_once_and_those_who_are_idle_take_some() -> None:
+    done: list[tuple[int, int]] = []
+    # The first two parts wait for each other: one thread alone would not come past them.
+    both = threading.Barrier(2, timeout=10)
+
+    def part(number: int) -> None:
+        if number < 2:
+            both.wait()
+        done.append((number, threading.get_ident()))
+
+    _with_helpers(3, lambda: share([lambda number=number: part(number) for number in range(20)]))  # type: ignore[misc]
+    assert sorted(number for number, _ in done) == list(range(20))
+    assert len({thread for _, thread in done}) >= 2
+
+
+def test_what_goes_wrong_in_a_helper_is_raised_by_who_shared() -> None:
+    both = threading.Barrier(2, timeout=10)
+    own = threading.get_ident()
+
+    def part() -> None:
+        both.wait()
+        if threading.get_ident() != own:
+            raise MemoryError("no room")
+
+    with pytest.raises(MemoryError, match="no room"):
+        _with_helpers(1, lambda: share([part, part]))
+
+
+@pytest.mark.parametrize("width", [136, 264, 712, 1160])
+def test_products_have_the_same_bits_whoever_makes_them_and_however_rows_lie(width: int) -> None:
+    rows = np.random.default_rng(width).normal(size=(1024, width))
+    alone, found = gram(rows.T), np.zeros((width, width))
+    _with_helpers(2, lambda: gram(rows.T, found))
+    assert np.array_equal(found, alone)
+    assert np.array_equal(gram(np.ascontiguousarray(rows.T)), alone)
+    assert np.array_equal(alone, alone.T)
+    # Sums of 1024 products of about one: rounding of 1024 ε times √1024 at most.
+    np.testing.assert_allclose(alone, rows.T @ rows, rtol=0, atol=1024 * 2.3e-16 * 32)
