@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
+from partsketch.common.linalg.solution import condition_of
 from partsketch.common.linalg.solve import solve_least_squares
 
 FloatArray = NDArray[np.float64]
@@ -203,3 +204,18 @@ def test_many_columns_of_which_one_is_a_sum_are_still_found_out() -> None:
     assert [(alias.column, alias.others) for alias in solution.aliased] == [("c100", ("c3", "c7"))]
     expected = np.linalg.lstsq(features, values, rcond=None)[0]
     np.testing.assert_allclose(solution.coefficients[:, 0], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("design", ["noise", "one direction", "ill-conditioned", "orthogonal"])
+def test_the_condition_of_many_columns_has_four_digits(design: str) -> None:
+    """The largest and smallest singular values by themselves, against all of them."""
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(1300, 401))
+    if design == "one direction":
+        rows += 5.0
+    if design == "ill-conditioned":
+        rows[:, 1:] = rows[:, 1:] @ (rng.normal(size=(400, 400)) * np.logspace(0, -5, 400))
+    root = np.eye(401) if design == "orthogonal" else np.asarray(np.linalg.qr(rows, mode="r"))
+    quick = condition_of(root, 1, np.linalg.inv(root))
+    # It is never overestimated but by rounding, which the condition multiplies.
+    assert condition_of(root, 1) * (1 - 5e-4) <= quick <= condition_of(root, 1) * (1 + 1e-9)

@@ -16,7 +16,7 @@ from partsketch import InputError
 from partsketch.common.linalg.blas import gram, padded_width, tile_rows_for, triangular_factor
 from partsketch.sketches.accumulator import Columns, Stream
 from partsketch.sketches.base import SketchSpecification, get_sketch
-from partsketch.sketches.gram import Products
+from partsketch.sketches.gram import Products, inflation
 from partsketch.sketches.triangular import TriangularAccumulator, TriangularSketch
 
 FloatArray = NDArray[np.float64]
@@ -277,3 +277,20 @@ def test_a_factor_of_nearly_dependent_columns_is_not_made_in_doubles() -> None:
     assert low is not None
     # √(1 − (1 − ε)²) = √(2ε − ε²); Cholesky's factor in doubles has four digits of it.
     assert factor[1, 1] == pytest.approx(np.sqrt(2 * 2.0**-40 - 2.0**-80), rel=1e-15)
+
+
+@pytest.mark.parametrize("noise", [1.0, 0.03, 1e-3, 1e-6])
+def test_what_many_columns_inflate_is_bounded_and_computed_where_the_bound_does_not_serve(noise: float) -> None:
+    """A bound is at least the inflation, and safe by far; without one the inflation is that of the inverse."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(900, 140))
+    rows[:, 5] = rows[:, 4] + noise * rows[:, 5]
+    rows[:, -1] = rows[:, 7] + noise * rows[:, -1]
+    matrix = rows.T @ rows / 900
+    inverses = np.diagonal(np.linalg.inv(matrix[:139, :139])).max(), np.linalg.inv(matrix)[-1, -1]
+    exact = max(inverses[0] / 1e4, inverses[1] / 1e6)
+    found = inflation(matrix, 139)
+    # Rounding of an inverse: 1e-16 times the condition, 1e12 at most here.
+    assert found >= exact * (1 - 1e-3)
+    assert found == pytest.approx(exact, rel=1e-3) or found * np.diagonal(matrix).max() < 0.2
+    assert (noise < 0.1) == (found == pytest.approx(exact, rel=1e-3))

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-#: Rows of summaries that are looked at together.
-_ROWS_AT_ONCE = 2**16
+#: Numbers of summaries that are looked at together: 32 MB. All of so few are kept, in their units.
+_NUMBERS_AT_ONCE = 2**22
 #: Targets of other sizes than these are measured in units of their spread; all others as they are.
 _SMALLEST, _LARGEST = 1e-60, 1e60
 
@@ -74,6 +74,13 @@ class Coordinates:
             return np.zeros(values.shape[1])
         return np.asarray(values[0] * self.unit[self.features :] + self.centre[self.features :])
 
+    def inverse_root(self, root: FloatArray) -> FloatArray:
+        """Return the root of the inverse Gram matrix of the features as they are, from that in these coordinates."""
+        raw = root / self.unit[: self.features, None]
+        if self.free and self.locations.any():
+            raw[0] = root[0] - self.locations[1:] @ root[1:]
+        return np.asarray(raw)
+
     def standard_errors(self, covariance: FloatArray, target: int) -> FloatArray:
         """Return standard errors of the coefficients as they are, from a covariance in these coordinates."""
         errors = np.sqrt(np.diagonal(covariance)) / self.unit[: self.features]
@@ -116,14 +123,24 @@ class _Picked:
 
     def __init__(self, summaries: Sequence[Summary], chosen: list[int], centre: FloatArray) -> None:
         self._summaries, self._chosen, self._centre = summaries, chosen, centre
-        at_once = max(1, _ROWS_AT_ONCE // summaries[0].matrix.shape[0])
+        self._are_all = chosen == list(range(len(summaries[0].columns)))
+        at_once = max(1, _NUMBERS_AT_ONCE // max(1, summaries[0].matrix.size))
         self._groups = [summaries[i : i + at_once] for i in range(0, len(summaries), at_once)]
         self._kept = self._pick(summaries) if len(self._groups) == 1 else None
         self._stack = None if self._kept is None else _stacked(self._kept)
 
     def _pick(self, summaries: Sequence[Summary]) -> list[DoubleDouble]:
-        rows = (summary.rows.moved(-self._centre) for summary in summaries)
-        return [type(part)(part.high[:, self._chosen], part.low[:, self._chosen]) for part in rows]
+        return [self._picked(summary) for summary in summaries]
+
+    def _picked(self, summary: Summary) -> DoubleDouble:
+        from partsketch.common.linalg.double_double import DoubleDouble
+
+        if summary.low is None and not self._centre.any():
+            # Sketches by the hundred: nothing is copied that is not needed, and zeros take no memory.
+            high = summary.matrix if self._are_all else summary.matrix[:, self._chosen]
+            return DoubleDouble(high, np.broadcast_to(np.zeros(1), high.shape))
+        part = summary.rows.moved(-self._centre)
+        return DoubleDouble(part.high[:, self._chosen], part.low[:, self._chosen])
 
     @property
     def are_few(self) -> bool:
@@ -163,7 +180,7 @@ class _Standard(Sequence[Summary]):
         return replace(
             self._summaries[number],
             matrix=part.high / unit,
-            low=part.low / unit,
+            low=part.low / unit if part.low.strides[0] else None,
             centre=np.zeros(len(self._columns)),
             columns=self._columns,
         )

@@ -80,13 +80,12 @@ def restored(combination: Combination, regression: Regression) -> Combination:
     if coordinates is None:
         return combination
     target_squares = coordinates.unit[coordinates.features :] ** 2
-    inverse = coordinates.transformation(0) / coordinates.unit[coordinates.features]
     solutions = tuple(
         replace(
             solution,
             coefficients=coordinates.coefficients(solution.coefficients),
             residual_sums=solution.residual_sums * target_squares,
-            inverse_root=inverse @ solution.inverse_root,
+            inverse_root=coordinates.inverse_root(solution.inverse_root),
         )
         for solution in combination.solutions
     )

@@ -16,6 +16,12 @@ SAFE_INFLATION = 1e4
 #: The same for a target, 1 / (1 − R²): it touches the residual sum of squares only, not the coefficients.
 SAFE_TARGET_INFLATION = 1e6
 
+#: Of more columns than this the inverse of a factor takes longer than to see that no eigenvalue is small.
+_MANY_COLUMNS = 128
+#: Eigenvalues above this part of the largest sum of squares are far from zero: entries of the inverse are safe with a
+#: tenth of what they may be, and rounding of a factor is smaller by ten orders.
+_FAR_FROM_ZERO = 2.0**-10
+
 #: Of more columns than this a factor with twice the digits takes seconds, and is made only where it is needed.
 _WIDE = 512
 
@@ -103,8 +109,15 @@ class Products:
 def inflation(matrix: FloatArray, features: int) -> float:
     """Return the largest inverse diagonal entries of features and targets, in units of what is safe for each.
 
-    Infinity when the matrix is not positive definite.
+    Infinity when the matrix is not positive definite; of many columns a bound, if that is safe by far. What is safe by
+    the bound is safe, and what is not is computed: so the bound changes no decision.
     """
+    if len(matrix) > _MANY_COLUMNS:
+        least = np.full(len(matrix), _FAR_FROM_ZERO * float(np.diagonal(matrix).max()))
+        bound = float(1.0 / (least[0] * SAFE_INFLATION))
+        least[features:] *= SAFE_INFLATION / SAFE_TARGET_INFLATION
+        if _exceeds(matrix, least):
+            return bound
     try:
         inverse_root = triangular_inverse(np.asarray(np.linalg.cholesky(matrix), dtype=np.float64), lower=True)
     except np.linalg.LinAlgError:
@@ -115,6 +128,17 @@ def inflation(matrix: FloatArray, features: int) -> float:
     of_targets = squares[:, features:].sum(axis=0).max(initial=0.0) / SAFE_TARGET_INFLATION
     largest = float(max(of_features, of_targets))
     return largest if np.isfinite(largest) else float(np.inf)
+
+
+def _exceeds(matrix: FloatArray, least: FloatArray) -> bool:
+    """Tell whether a matrix less a diagonal one is positive definite: then its inverse is below that of the other."""
+    left = matrix.copy()
+    np.fill_diagonal(left, np.diagonal(matrix) - least)
+    try:
+        np.linalg.cholesky(left)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def power_of_two(sizes: FloatArray) -> FloatArray:

@@ -45,8 +45,9 @@ class TriangularAccumulator(Accumulator):
     def __init__(self, width: int, targets: int = 1, intercept: bool = False) -> None:
         self._width, self._intercept = width, intercept
         self._features, self._targets = width - targets, targets
-        self._spare: FloatArray = np.zeros((0, 0))
-        self._product = self._strip = self._spare
+        # Two matrices take turns for the sum: fresh memory is cleared by the system first.
+        self._spare: FloatArray = np.empty((width, width))
+        self._product = self._strip = np.zeros((0, 0))
         self.restart()
 
     def restart(self) -> bool:
@@ -70,7 +71,8 @@ class TriangularAccumulator(Accumulator):
         """Take one tile of rows as they are, and the square roots of their weights; none where each counts once."""
         if self._in_place and not self._in_slices:
             weighted = tile * roots if roots.size else tile
-            if self._add_plain(gram(weighted), lambda column: not weighted[column].any()):
+            product = gram(weighted, self._room_for_product(len(weighted)))
+            if self._add_plain(product, lambda column: not weighted[column].any()):
                 return True
         if not np.isfinite(tile[: self._width]).all():
             return False
@@ -145,8 +147,6 @@ class TriangularAccumulator(Accumulator):
 
     def _trusted(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Return the sum so far, its scale, room for another, and its inflation: infinite when there is none."""
-        if not self._spare.size:
-            self._spare = np.empty((self._width, self._width))
         if self._total is None:
             return self._spare, np.ones(self._width), self._spare, np.inf
         unseen = np.diagonal(self._total.high) == 0
@@ -171,11 +171,11 @@ class TriangularAccumulator(Accumulator):
         if not all(is_zero(int(column)) for column in np.flatnonzero(norms == 0)):
             return False
         scale, total = self._units(norms)
-        candidate = np.empty((self._width, self._width))
+        candidate = self._spare
         growth = add_scaled_gram(total.high, product, scale, candidate)
         if not 0 <= growth < np.inf or not self._is_safe(candidate, growth):
             return False
-        self._total = Products(scale, candidate)
+        self._total, self._spare = Products(scale, candidate), total.high
         return True
 
     def _units(self, norms: FloatArray) -> tuple[FloatArray, Products]:

@@ -63,6 +63,11 @@ class Solution:
     row_count: int | None = None
 
 
+#: From this many columns on, all singular values take longer than the largest and the smallest do by themselves.
+_MANY_COLUMNS = 384
+#: Vectors that are multiplied together, most times that they are, and the relative gain at which to stop.
+_BLOCK, _MOST_STEPS, _SETTLED = 8, 40, 1e-4
+
 #: Rounding of coefficients in doubles leaves about 1e-16 of the gradient, times the number of columns.
 LARGEST_GRADIENT = 1e-11
 
@@ -76,11 +81,41 @@ def gradient_left(root: FloatArray, missed: FloatArray, coefficients: FloatArray
     return float(parts.max(initial=0.0))
 
 
-def condition_of(root: FloatArray, free: int) -> float:
-    """Return the condition of a triangular factor after its free columns, scaled to norm one."""
+def condition_of(root: FloatArray, free: int, inverse: FloatArray | None = None) -> float:
+    """Return the condition of a triangular factor after its free columns, scaled to norm one.
+
+    With the inverse of the whole factor at hand, that of many columns is found to four digits, in a tenth of the time.
+    """
     inner = root[free:, free:]
     if not inner.size:
         return 1.0
     with np.errstate(all="ignore"):
-        values = np.linalg.svd(inner / np.linalg.norm(inner, axis=0), compute_uv=False)
-        return float(values[0] / values[-1])
+        norms = np.linalg.norm(inner, axis=0)
+        if inverse is None or len(inner) <= _MANY_COLUMNS:
+            values = np.linalg.svd(inner / norms, compute_uv=False)
+            return float(values[0] / values[-1])
+        return _largest_value(inner / norms) * _largest_value(inverse[free:, free:] * norms[:, None])
+
+
+def _largest_value(matrix: FloatArray) -> float:
+    """Return the largest singular value of a square matrix, to four digits, by a block Krylov method.
+
+    The largest value on a subspace is never above that of the matrix; the subspace grows until that hardly helps.
+    """
+    rows = len(matrix)
+    basis, images = (np.empty((rows, _BLOCK * _MOST_STEPS), order="F") for _ in range(2))
+    products = np.empty((_BLOCK * _MOST_STEPS,) * 2)
+    fresh, found = np.random.default_rng(0).standard_normal((rows, _BLOCK)), 0.0
+    for end in range(_BLOCK, _BLOCK * _MOST_STEPS + 1, _BLOCK):
+        before, here = basis[:, : end - _BLOCK], slice(end - _BLOCK, end)
+        for _ in range(2):  # twice is enough
+            fresh = fresh - before @ (before.T @ fresh)
+        basis[:, here] = np.linalg.qr(fresh)[0]
+        images[:, here] = matrix @ basis[:, here]
+        products[:end, here] = images[:, :end].T @ images[:, here]
+        products[here, :end] = products[:end, here].T
+        known, found = found, float(np.sqrt(np.linalg.eigvalsh(products[:end, :end])[-1]))
+        if not found > known * (1 + _SETTLED):
+            break
+        fresh = matrix.T @ images[:, here]
+    return found

@@ -154,7 +154,7 @@ def _solve_in_doubles(rows: DoubleDouble, width: int, free: int, tolerance: floa
         coefficients=coefficients,
         residual_sums=np.einsum("ij,ij->j", left_over, left_over) + np.einsum("ij,ij->j", missed, missed),
         rank=width,
-        condition=condition_of(root, free),
+        condition=condition_of(root, free, inverse),
         tolerance=tolerance,
         aliased=(),
         inverse_root=inverse,

@@ -23,13 +23,14 @@ _inlined = compiled_with(inline="always")
 def add_scaled_gram(total: FloatArray, product: FloatArray, scale: FloatArray, out: FloatArray) -> float:
     """Write total + D product D, D being the diagonal matrix of the scales, and return its largest diagonal entry.
 
-    Returns −1 when the product has entries that are not finite.
+    Returns −1 when the product has entries that are not finite: then one on the diagonal is not, for no product of two
+    columns is larger than both their squares.
     """
     width = scale.size
     largest, nothing = 0.0, 0.0
     for i in range(width):
+        nothing += product[i, i] - product[i, i]
         for j in range(width):
-            nothing += product[i, j] - product[i, j]
             out[i, j] = total[i, j] + product[i, j] * (scale[i] * scale[j])
         largest = max(largest, out[i, i])
     return largest if nothing == 0.0 else -1.0

@@ -1,0 +1,24 @@
+"""Coordinates: roots of inverse Gram matrices of the columns as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from partsketch.model.coordinates import Coordinates
+
+
+@pytest.mark.parametrize("free", [0, 1])
+def test_inverse_roots_are_those_of_the_columns_as_they_are(free: int) -> None:
+    """B Bᵀ is the inverse of the Gram matrix of the raw columns, when it is so in the coordinates."""
+    rng = np.random.default_rng(0)
+    raw = rng.normal(size=(60, 4)) * [1, 3, 0.2, 40] + [0, 5, 0, -7]
+    if free:
+        raw[:, 0] = 1.0
+    unit = np.array([1.0, 4.0, 0.25, 32.0, 1.0])
+    centre = np.array([0.0, 5.0, 0.5, -7.0, 2.0]) * free
+    standard = (raw - raw[:, :1] * centre[:4]) / unit[:4]
+    root = np.linalg.inv(np.linalg.qr(standard, mode="r"))
+    found = Coordinates(4, free, centre, unit).inverse_root(root)
+    # Conditions of some tens.
+    np.testing.assert_allclose(found @ found.T, np.linalg.inv(raw.T @ raw), rtol=1e-11, atol=1e-14)
