@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.shown import ShownAsText
+from partsketch.common.student import half_width, p_values
 from partsketch.common.units import p_value_phrase
 from partsketch.model.around_exact import MOST_COLUMNS_WITH_COVARIANCE
 from partsketch.model.restrictions import read_restrictions
@@ -38,16 +39,13 @@ class Spread(NamedTuple):
 
     def tests(self) -> tuple[FloatArray | None, FloatArray | None]:
         """Return t values and two-sided p-values of zero; None when the middle is known without error."""
-        # The distributions of scipy.stats take longer to load than many a fit takes.
-        from scipy.special import stdtr
-
         if self.freedom is None:
             return None, None
         with np.errstate(divide="ignore", invalid="ignore"):
             t_values = self.centre / self.errors
         if self.wild is not None:
             return t_values, self.wild.p_values
-        return t_values, np.asarray(2 * stdtr(self.freedom, -np.abs(t_values)), dtype=np.float64)
+        return t_values, p_values(t_values, self.freedom)
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,16 +100,13 @@ def check_level(level: float) -> None:
 
 def ends(spread: Spread, level: float) -> tuple[FloatArray, FloatArray]:
     """Return lower and upper ends of t intervals."""
-    # The distributions of scipy.stats take longer to load than many a fit takes.
-    from scipy.special import stdtrit
-
     check_level(level)
     if spread.freedom is None:
         return spread.centre, spread.centre
     if spread.wild is not None:
         lower, upper = spread.wild.interval(level).T
         return lower, upper
-    reach = float(stdtrit(spread.freedom, 0.5 + level / 2)) * spread.errors
+    reach = half_width(level, spread.freedom) * spread.errors
     return spread.centre - reach, spread.centre + reach
 
 
