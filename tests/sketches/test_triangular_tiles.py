@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from partsketch import SketchedRegression
 from partsketch.common.linalg.column_kernels import column_addresses
 from partsketch.sketches.accumulator import DenseRows
 from partsketch.sketches.gram import Products
@@ -114,3 +115,21 @@ def test_merging_in_one_pass_has_the_bits_of_the_sum_of_products(units: str, emp
         pieces.append(Products(scale, product, 1e-20 * product if units == "low" and number else None))
     merged = TriangularSketch().merge(*(piece.written() for piece in pieces))
     assert np.array_equal(merged, pieces[0].plus(pieces[1]).written())
+
+
+@pytest.mark.parametrize("width", [3, 9, 54])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_single_numbers_become_doubles_on_the_way(width: int, weighted: bool) -> None:
+    """The bits are those of the same numbers as doubles: whole tiles, the rest of them, and a segment's end."""
+    rng = np.random.default_rng(width)
+    single = rng.normal(size=(70_001, width)).astype(np.float32)
+    target = single[:, 0] + rng.normal(size=len(single))
+    weights = rng.uniform(0.5, 2.0, len(single)) if weighted else None
+    fits = [
+        SketchedRegression("exact").fit(rows, target, sample_weight=weights).coef_
+        for rows in (single, single.astype(np.float64))
+    ]
+    assert np.array_equal(*fits)
+    single[66_000, width - 1] = np.nan
+    with pytest.raises(ValueError, match="row 66000"):
+        SketchedRegression("exact").fit(single, target)

@@ -53,7 +53,8 @@ class Stream:
 class DenseRows:
     """Rows as they lie in memory: float64, features of a row one after another, weights not yet applied.
 
-    `roots` are the square roots of the weights; empty when every row counts once.
+    Features that are given as whole tiles may be float32 as well. `roots` are the square roots of the weights; empty
+    when every row counts once.
     """
 
     row_numbers: IntArray

@@ -186,7 +186,8 @@ class RowFeeder:
                 targets = block.columns[self._columns.features :]
                 self._see_targets(np.array([np.asarray(column)[begin:end] for column in targets]))
         else:
-            rows = rows_in_place(block, begin, begin + tiles * self._tile_rows)
+            # Kernels that turn tiles into columns make doubles of single numbers on the way.
+            rows = rows_in_place(block, begin, begin + tiles * self._tile_rows, single=True)
             if not isinstance(rows, DenseRows):
                 return 0
             taken = self._accumulators[0].add_dense_tiles(rows, self._tile_rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -11,15 +13,20 @@ from partsketch.sources.base import Block, DenseBlock, FloatArray
 from partsketch.sources.memory.sparse import SparseBlock
 
 
-def rows_in_place(block: Block, begin: int, end: int) -> DenseRows | SparseRows | None:
-    """Return rows begin to end of a block as float64 rows in memory, or None when they are held in another way."""
+def rows_in_place(block: Block, begin: int, end: int, single: bool = False) -> DenseRows | SparseRows | None:
+    """Return rows begin to end of a block as float64 rows in memory, or None when they are held in another way.
+
+    With `single` dense features may be float32 as well.
+    """
     roots = np.empty(0) if block.weights is None else np.sqrt(block.weights[begin:end])
     numbers = block.row_numbers[begin:end]
     if isinstance(block, DenseBlock):
         features = block.features[begin:end]
-        if features.dtype != np.float64 or not features.flags.c_contiguous:
+        is_single = single and features.dtype == np.float32 and features.flags.aligned
+        if not (features.dtype == np.float64 or is_single) or not features.flags.c_contiguous:
             return None
-        return DenseRows(numbers, _doubles(features), _doubles(block.targets[begin:end]), roots)
+        numeric: Any = features if is_single else _doubles(features)
+        return DenseRows(numbers, numeric, _doubles(block.targets[begin:end]), roots)
     if not isinstance(block, SparseBlock):
         return None
     matrix = block.sparse_features

@@ -275,21 +275,24 @@ def turn_columns(typingctx, out, at, out_step, addresses, first, begin):  # type
 def transpose_eight(typingctx, out, at, out_step, values, first, step):  # type: ignore[no-untyped-def]
     """Write the transpose of eight rows of eight numbers, `step` apart in `values`, to `out` from `at` on.
 
-    There the rows, columns before, are `out_step` apart.
+    There the rows, columns before, are `out_step` apart. Single numbers become doubles, long integers short ones.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
         out_data, value_data = (context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 3))
         kind, read = (context.get_data_type(signature.args[i].dtype) for i in (0, 3))
+        single = read == ir.FloatType()
         rows, index = [], args[4]
         for _ in range(LANES):
             vector = ir.VectorType(read, LANES)
-            rows.append(builder.load(place_of(builder, value_data, index, read), align=8, typ=vector))
+            pointer = place_of(builder, value_data, index, read)
+            rows.append(builder.load(pointer, align=4 if single else 8, typ=vector))
             index = builder.add(index, args[5])
         place = args[1]
+        change = builder.fpext if single else builder.trunc
         for row in _transposed(builder, rows):
-            narrow = row if row.type.element == kind else builder.trunc(row, ir.VectorType(kind, LANES))
-            builder.store(narrow, place_of(builder, out_data, place, kind), align=4)
+            changed = row if row.type.element == kind else change(row, ir.VectorType(kind, LANES))
+            builder.store(changed, place_of(builder, out_data, place, kind), align=4)
             place = builder.add(place, args[2])
         return context.get_dummy_value()
 
