@@ -112,6 +112,24 @@ def test_wide_rows(columns: int) -> None:
         assert len(found) == 1
 
 
+def test_products_that_threads_share() -> None:
+    """Beyond 128 columns threads without rows of their own make panels of the products of others."""
+    generator = np.random.default_rng(0)
+    X, weights = generator.normal(size=(3_003, 300)), generator.random(3_003)
+    y = X.sum(axis=1) + generator.normal(size=len(X))
+    for weight in (None, weights):
+        found = {
+            bits(array_source(layout, y, weight), options("exact", "order"), engine)
+            for layout, engine in [
+                (X, LocalEngine(1, 10_000)),
+                (X, LocalEngine(2, 1_000)),
+                (np.asfortranarray(X), LocalEngine(4, 777)),
+                (sparse.csr_array(X), LocalEngine(3, 10_000)),
+            ]
+        }
+        assert len(found) == 1
+
+
 @settings(max_examples=40)
 @given(
     rows=st.integers(1, 60),
