@@ -75,6 +75,7 @@ def test_an_unforeseen_error_is_one_sentence(
     assert run(arguments) == 70
     errors = capsys.readouterr().err
     assert errors.splitlines()[-1].startswith(f"Error: partsketch {name} failed unexpectedly while ")
+    assert "while starting" not in errors, "every room has its step"
     assert "--debug" in errors
     assert "KeyError" in errors
     assert "Traceback" not in errors

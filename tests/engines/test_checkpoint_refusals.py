@@ -164,5 +164,7 @@ def test_a_folder_is_for_one_process_at_a_time(tmp_path: Path) -> None:
 def test_places_that_cannot_be_used(tmp_path: Path) -> None:
     rows = in_memory("array", False)
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(InputError, match=r"Cannot use .*file as a checkpoint"):
+    with pytest.raises(InputError, match=r"Cannot use .*file as a checkpoint: it is not a folder; name one\."):
         fit(rows, target="x2", partition_by="order", checkpoint=tmp_path / "file")
+    with pytest.raises(InputError, match=r"Cannot use .* as a checkpoint: File name too long\."):
+        fit(rows, target="x2", partition_by="order", checkpoint=tmp_path / ("long" * 100))

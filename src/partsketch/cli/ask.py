@@ -9,6 +9,7 @@ import click
 
 from partsketch.cli.options import column_names
 from partsketch.cli.outputs import check_outputs
+from partsketch.cli.paths import NamedPath
 from partsketch.cli.printing import print_json, say, show, warn
 from partsketch.common.errors import InputError
 
@@ -82,11 +83,11 @@ _TAKES = {
 @click.option("--forest", help="With --meta: the coefficient whose forest plot is shown; default: the first feature.")
 @click.option("--by-partition", is_flag=True, help="Fit every partition alone, side by side.")
 @click.option("--together", is_flag=True, help="Take partitions of the same name, at whatever site, for one.")
-@click.option("--compare", type=click.Path(path_type=Path), help="TOML or CSV file that lists regressions.")
-@click.option("--report", type=click.Path(path_type=Path), help="Write a page: model, path, or specification curve.")
+@click.option("--compare", type=NamedPath(), help="TOML or CSV file that lists regressions.")
+@click.option("--report", type=NamedPath(), help="Write a page: model, path, or specification curve.")
 @click.option("--focus", help="Feature whose coefficient the curve shows; default: the one that most have.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the wild bootstrap.")
-@click.option("--model", "model_path", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
+@click.option("--model", "model_path", type=NamedPath(), help="Write the model to this JSON file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     files: tuple[str, ...],

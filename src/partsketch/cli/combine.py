@@ -10,6 +10,7 @@ import click
 
 from partsketch.cli.options import column_names, intervals_option, keyword_option
 from partsketch.cli.outputs import check_outputs
+from partsketch.cli.paths import NamedPath
 from partsketch.cli.printing import print_json, warn
 
 
@@ -29,7 +30,7 @@ from partsketch.cli.printing import print_json, warn
 @keyword_option("averaging", "Weights of the files' fits.")
 @keyword_option("weighting", "Weights of stacked files.")
 @keyword_option("alpha")
-@click.option("--model", "model_path", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
+@click.option("--model", "model_path", type=NamedPath(), help="Write the model to this JSON file.")
 @click.option("--summary", "with_summary", is_flag=True, help="Print standard errors, tests and intervals too.")
 @intervals_option
 @click.option("--inspect", is_flag=True, help="Only show what the files hold.")

@@ -11,6 +11,7 @@ import click
 
 from partsketch.cli.options import data_options, fit_options, intervals_option
 from partsketch.cli.outputs import check_outputs
+from partsketch.cli.paths import NamedPath
 from partsketch.cli.printing import print_json, warn
 
 if TYPE_CHECKING:
@@ -28,10 +29,8 @@ if TYPE_CHECKING:
 )
 @data_options("Target column; repeat for several.", needs_target=True)
 @fit_options
-@click.option("--model", "model_path", type=click.Path(path_type=Path), help="Write the model to this JSON file.")
-@click.option(
-    "--report", "report_path", type=click.Path(path_type=Path), help="Write a page about the fit to this HTML file."
-)
+@click.option("--model", "model_path", type=NamedPath(), help="Write the model to this JSON file.")
+@click.option("--report", "report_path", type=NamedPath(), help="Write a page about the fit to this HTML file.")
 @click.option(
     "--compare/--no-compare", default=True, show_default=True, help="Fit exact least squares too and show the loss."
 )

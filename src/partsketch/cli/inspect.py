@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from partsketch.cli.paths import NamedPath
 from partsketch.cli.printing import print_json, show
 from partsketch.common.errors import InputError
 from partsketch.common.reading import ordinary_file
 
 
 @click.command("inspect", epilog="Example: partsketch inspect trips.psk")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=NamedPath())
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(file: Path, as_json: bool) -> None:
     """Show what FILE holds: a model, a sketch, or summaries."""

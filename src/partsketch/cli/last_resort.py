@@ -34,6 +34,7 @@ _STEPS = (
     ("model/predict", "writing predictions"),
     ("model", "making the model"),
     ("fitting", "fitting"),
+    ("questions", "answering from summaries"),
     ("sites", "working on sketch files"),
     ("planner/diagnosis", "diagnosing"),
     ("planner", "planning"),

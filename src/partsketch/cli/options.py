@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 
 import click
 
+from partsketch.cli.paths import NamedPath
 from partsketch.fitting.keywords import FIT_KEYWORDS, FitKeywords, choices_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -37,7 +38,7 @@ def _type(name: str) -> Any:
     hint = get_type_hints(FitKeywords)[name]
     kinds = [kind for kind in get_args(hint) or (hint,) if kind is not NoneType]
     if PathLike[str] in kinds:
-        return click.Path()
+        return NamedPath()
     # A seed is whole on the command line; elsewhere it may be a generator.
     return int if name == "random_state" else kinds[0] if kinds[0] in (int, float) else str
 

@@ -9,18 +9,19 @@ import click
 
 from partsketch.cli.options import csv_options
 from partsketch.cli.outputs import check_outputs
+from partsketch.cli.paths import NamedPath
 from partsketch.cli.printing import print_json, say
 
 
 @click.command("predict", epilog="Example: partsketch predict model.json new.parquet --output predictions.parquet")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=NamedPath())
 @click.argument("data", nargs=-1, required=True)
 @csv_options
 @click.option(
     "--output",
     "-o",
     required=True,
-    type=click.Path(path_type=Path),
+    type=NamedPath(),
     help="File to write: .parquet, .csv or .feather by its ending.",
 )
 @click.option(

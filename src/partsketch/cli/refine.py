@@ -11,6 +11,7 @@ import click
 
 from partsketch.cli.options import column_names, csv_options, intervals_option, keyword_option
 from partsketch.cli.outputs import check_outputs
+from partsketch.cli.paths import NamedPath
 from partsketch.cli.printing import print_json, say, warn
 from partsketch.common.errors import InputError
 from partsketch.common.files import atomic_folder
@@ -18,7 +19,7 @@ from partsketch.common.files import atomic_folder
 if TYPE_CHECKING:
     from partsketch.sites.rounds.rounds import Rounds
 
-_PATH = click.Path(path_type=Path)
+_PATH = NamedPath()
 
 
 @click.group("refine", epilog="Example: partsketch refine begin north.psk south.psk --output rounds")

@@ -9,12 +9,13 @@ import click
 
 from partsketch.cli.options import csv_options
 from partsketch.cli.outputs import check_outputs
+from partsketch.cli.paths import NamedPath
 from partsketch.cli.printing import print_json, say
 
 
 @click.command("report", epilog="Example: partsketch report exact.json sketched.json --output report.html")
-@click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="HTML file to write.")
+@click.argument("models", nargs=-1, required=True, type=NamedPath())
+@click.option("--output", "-o", required=True, type=NamedPath(), help="HTML file to write.")
 @click.option("--data", "-d", multiple=True, help="Rows of the fits, for residuals from a sample; repeat for several.")
 @csv_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

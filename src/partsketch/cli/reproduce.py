@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from partsketch.cli.paths import NamedPath
 from partsketch.cli.printing import complain, print_json, say
 from partsketch.common.errors import InputError
 
@@ -16,7 +17,7 @@ from partsketch.common.errors import InputError
     "--output",
     "-o",
     required=True,
-    type=click.Path(path_type=Path),
+    type=NamedPath(),
     help="Folder to write: index.html, figures, tables and raw results. An interrupted study goes on where it stopped.",
 )
 @click.option("--only", multiple=True, help="Only this table or figure, such as figure-1; repeat for several.")
@@ -24,7 +25,7 @@ from partsketch.common.errors import InputError
 @click.option("--seed", type=int, help="Seed of everything random; default: always the same.")
 @click.option(
     "--data-home",
-    type=click.Path(path_type=Path),
+    type=NamedPath(),
     help="Take House and Covertype from this folder of scikit-learn's data instead; what is missing is downloaded.",
 )
 @click.option("--fresh", is_flag=True, help="Run everything anew, whatever is stored in the folder.")

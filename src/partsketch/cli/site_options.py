@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from partsketch.cli.paths import NamedPath
 from partsketch.common.errors import InputError
 
 #: Rows that a level needs: `sites/disclosure/concerns.py` has the same number, which a test compares.
@@ -41,7 +42,7 @@ def levels_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--levels",
         "levels_path",
-        type=click.Path(path_type=Path),
+        type=NamedPath(),
         help='JSON file of levels (and knots of a formula) that all sites agree on: {"colour": ["blue", "red"]}.',
     )(command)
 

@@ -10,6 +10,7 @@ import click
 
 from partsketch.cli.options import data_options, keyword_option, sketch_option
 from partsketch.cli.outputs import check_outputs
+from partsketch.cli.paths import NamedPath
 from partsketch.cli.printing import print_json, warn
 from partsketch.cli.site_options import disclosure_options, levels_option, read_levels
 from partsketch.common.errors import InputError
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "--output", "-o", help="File to write; with several partitions a pattern such as 'north-{partition}.psk'."
 )
-@click.option("--output-directory", type=click.Path(path_type=Path), help="Folder to write SITE-PARTITION.psk to.")
+@click.option("--output-directory", type=NamedPath(), help="Folder to write SITE-PARTITION.psk to.")
 @click.option(
     "--site",
     help="Name of this site; default: that of the output; with --epsilon there is none.",
@@ -42,12 +43,10 @@ if TYPE_CHECKING:
 @click.option("--round-rows", type=int, default=1, help="With --private: round the row count to multiples of this.")
 @click.option("--epsilon", type=float, help="Promise differential privacy: noise on the sums of products.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="With --epsilon: the δ of the promise.")
-@click.option(
-    "--bounds", type=click.Path(path_type=Path), help="With --epsilon: TOML file of public bounds: age = [18, 90]."
-)
+@click.option("--bounds", type=NamedPath(), help="With --epsilon: TOML file of public bounds: age = [18, 90].")
 @click.option(
     "--ledger",
-    type=click.Path(path_type=Path),
+    type=NamedPath(),
     help="With --epsilon: file in which the release is entered.  [default: partsketch-ledger.jsonl]",
 )
 @click.option("--budget", type=float, help="With --epsilon: refuse when all releases of these rows exceed this ε.")

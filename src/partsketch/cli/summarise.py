@@ -9,6 +9,7 @@ import click
 
 from partsketch.cli.options import column_names, csv_options, keyword_option
 from partsketch.cli.outputs import check_outputs
+from partsketch.cli.paths import NamedPath
 from partsketch.cli.printing import print_json, say
 from partsketch.cli.site_options import disclosure_options, levels_option, read_levels
 
@@ -22,7 +23,7 @@ _UNCHECKED = "not checked for single rows that it shows: before the file leaves 
 )
 @click.argument("data", nargs=-1, required=True)
 @csv_options
-@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="File to write (.psk).")
+@click.option("--output", "-o", required=True, type=NamedPath(), help="File to write (.psk).")
 @click.option("--columns", "-c", multiple=True, help="Columns to summarise, comma-separated; default: all.")
 @click.option("--formula", help="In place of columns: 'y ~ a + b'; y is the target where ask names none.")
 @keyword_option("partition_by", "A column, file, order or shuffle: the partitions, clusters and folds.", default=None)

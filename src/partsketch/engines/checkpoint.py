@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from partsketch.common.errors import InputError
-from partsketch.common.files import remove_abandoned, write_atomically
+from partsketch.common.errors import InputError, reason_of
+from partsketch.common.files import remove_abandoned, shown, write_atomically
 from partsketch.engines.base import TaskOutcome
 from partsketch.engines.checkpoint_file import load_result, save_result
 from partsketch.sketches.base import Merging
@@ -99,8 +99,10 @@ def open_checkpoint(
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise InputError(f"Cannot use {shown(folder)} as a checkpoint: it is not a folder; name one.") from error
     except OSError as error:
-        raise InputError(f"Cannot use {folder} as a checkpoint: {error.strerror or error}.") from error
+        raise InputError(f"Cannot use {shown(folder)} as a checkpoint: {reason_of(error)}.") from error
     with _locked(folder):
         # As JSON gives it back, so that tuples equal lists.
         identity = json.loads(json.dumps(identity))
@@ -123,7 +125,11 @@ def recorded_seed(folder: Path) -> int | None:
     A folder that has lost its manifest has lost the seed: another one would silently begin anew.
     """
     manifest = _read_manifest(folder)
-    if manifest is None and ((folder / _MANIFEST).exists() or any(folder.glob("tasks-*.bin"))):
+    try:
+        is_damaged = manifest is None and ((folder / _MANIFEST).exists() or any(folder.glob("tasks-*.bin")))
+    except OSError as error:
+        raise InputError(f"Cannot use {shown(folder)} as a checkpoint: {reason_of(error)}.") from error
+    if is_damaged:
         raise InputError(
             f"The checkpoint {folder} is damaged: its {_MANIFEST} is missing or cut short, and the seed with it; give "
             "the seed that it was made with (--seed, random_state), or another folder."
@@ -176,7 +182,7 @@ def _locked(folder: Path) -> Iterator[None]:
     try:
         handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        raise InputError(f"Cannot use {folder} as a checkpoint: {error.strerror or error}.") from error
+        raise InputError(f"Cannot use {shown(folder)} as a checkpoint: {reason_of(error)}.") from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
