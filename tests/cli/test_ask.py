@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -179,6 +180,7 @@ def test_inspect_knows_every_file(folder: Path, capsys: pytest.CaptureFixture[st
         (["summarise", "rows.parquet", "-o", "rows.parquet"], "it is one of the inputs"),
         (["inspect", "rows.parquet"], "neither a model nor a sketch"),
         (["inspect", "none"], "Cannot read none"),
+        (["inspect", "pipe"], "Cannot read pipe: it is not an ordinary file"),
     ],
 )
 def test_bad_input_gets_one_sentence(
@@ -186,6 +188,7 @@ def test_bad_input_gets_one_sentence(
 ) -> None:
     (folder / "bad.toml").write_text('[[model]]\ntarget = "y"\nfeaturs = ["a"]\n')
     (folder / "link.psk").symlink_to("rows.psk")
+    os.mkfifo(folder / "pipe")
     inputs = [folder / name for name in ("rows.parquet", "rows.psk", "bad.toml")]
     before = [path.read_bytes() for path in inputs]
     capsys.readouterr()

@@ -135,6 +135,7 @@ def test_nothing_to_combine(tmp_path: Path) -> None:
         ({"sketch_size": 0}, "sketch_size is 0"),
         ({"n_partitions": 0}, "n_partitions is 0"),
         ({"n_partitions": 1000}, "larger than the number of rows"),
+        ({"n_partitions": 2_000_000_000, "partition_by": "shuffle"}, "larger than the number of rows, 100: give fewer"),
         ({"partition_by": "order"}, "needs n_partitions"),
         ({"partition_by": "z", "n_partitions": 2}, "give no n_partitions"),
         ({"site": "a\nb"}, "has control characters"),

@@ -174,7 +174,7 @@ class TestFiles:
         pq.write_table(pa.table({"x": [1.0]}), tmp_path / "c.parquet")
         refused("a.csv is CSV, c.parquet is Parquet", [tmp_path / "a.csv", tmp_path / "c.parquet"])
         refused("different file systems", [tmp_path / "a.csv", (tmp_path / "c.parquet").as_uri()])
-        refused("cannot be read as a file or directory", "nonsense://bucket/a.parquet")
+        refused("cannot be read: give a path, or an address that begins with s3://", "nonsense://bucket/a.parquet")
         np.save(tmp_path / "o.npy", np.ones(3))
         refused("o.npy has 1 dimension", tmp_path / "o.npy")
         np.save(tmp_path / "p.npy", np.array([[None]]), allow_pickle=True)

@@ -31,6 +31,13 @@ def shuffled(count: int, seed: int, partitions: int) -> NDArray[np.int64]:
     return Partitioning(names, shuffle_seed=seed).assign(rows(count))
 
 
+def test_more_partitions_than_can_be_named_are_refused_before_they_are() -> None:
+    source = array_source(np.zeros((10, 2)))
+    for by, count, words in (("shuffle", 2**31 - 1, "number of rows, 10"), ("order", 2**31 - 1, "at most 10,000,000")):
+        with pytest.raises(InputError, match=words):
+            make_partitioning(source, by, count, "spread", 0)
+
+
 @given(n=st.integers(1, 10**12), k=st.integers(1, 300))
 def test_order_sizes(n: int, k: int) -> None:
     spread = np.diff(order_partitions(n, k, "spread").bounds or ())

@@ -17,11 +17,8 @@ from partsketch.common.reading import ordinary_file
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(file: Path, as_json: bool) -> None:
     """Show what FILE holds: a model, a sketch, or summaries."""
-    try:
-        with file.open("rb") as stream:
-            start = stream.read(8)
-    except OSError as error:
-        raise InputError(f"Cannot read {file}: {error.strerror or error}.") from error
+    with ordinary_file(file) as (stream, _):
+        start = stream.read(8)
     if start == b"PSKETCH\n":
         _inspect_summaries(file, as_json)
     elif start.lstrip()[:1] == b"{":

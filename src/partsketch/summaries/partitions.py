@@ -16,6 +16,8 @@ IntArray = NDArray[np.int64]
 
 #: Bound of the last partition when only reading tells how many rows there are.
 UNKNOWN_END = 2**62
+#: Partitions that can be named before anything else is known of them: each takes a name and a summary in memory.
+_MOST = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ def order_partitions(row_count: int, count: int, remainder: str) -> Partitioning
 
 def make_partitioning(source: Source, partition_by: str, count: int, remainder: str, seed: int) -> Partitioning:
     """Return the partitioning that the options ask for; the source must know what the choice needs."""
+    if partition_by in ("order", "shuffle"):
+        _check_count(count, source.row_count if partition_by == "shuffle" else None)
     if partition_by == "order":
         assert source.row_count is not None
         return order_partitions(source.row_count, count, remainder)
@@ -92,6 +96,14 @@ def make_partitioning(source: Source, partition_by: str, count: int, remainder: 
             bounds=(*(int(start or 0) for start in starts), int(stops[-1] or 0)),
         )
     return Partitioning(names=source.partition_values)
+
+
+def _check_count(count: int, rows: int | None) -> None:
+    """Refuse more partitions than there can be, before each gets a name."""
+    if rows is not None and count > rows:
+        raise InputError(f"n_partitions={count} is larger than the number of rows, {rows}: give fewer.")
+    if count > _MOST:
+        raise InputError(f"n_partitions={count} is too large: give at most {_MOST:,}.")
 
 
 def check_partition_sizes(

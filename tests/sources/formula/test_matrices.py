@@ -11,6 +11,7 @@ import pytest
 from formulaic import model_matrix
 
 from partsketch.sources import open_source
+from partsketch.sources.formula.reading import term_texts
 from tests.sources.formula.data import ROWS, columns, frame
 
 FRAME = frame()
@@ -30,6 +31,7 @@ FORMULAS = [
     "fare ~ 2:hour + zone",
     "fare ~ standardize(distance) + C(zone, contr.poly) + C(k, contr.diff)",
     "fare ~ (zone + late) ** 2",
+    "fare ~ (hour + late + distance) ^ 3",
     "fare ~ zone / night",
     "fare ~ night %in% zone",
     "fare ~ bs(hour, knots=[5, 12], degree=2)",
@@ -68,6 +70,11 @@ def test_a_chain_of_comparisons_holds_where_each_of_them_does() -> None:
     (made, _) = columns(open_source(FRAME, formula="fare ~ I(1 < distance <= 3)"))
     np.testing.assert_array_equal(made, (FRAME["distance"] > 1) & (FRAME["distance"] <= 3))
     assert 0 < made.sum() < ROWS
+
+
+def test_powers_beyond_the_number_of_columns_add_nothing() -> None:
+    low, high = (sorted(term_texts(f"fare ~ (hour + late) ** {power}")[1]) for power in (2, 10**9))
+    assert low == high == ["hour", "hour:late", "late"]
 
 
 def test_every_other_column_is_a_dot() -> None:

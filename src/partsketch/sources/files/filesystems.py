@@ -41,6 +41,10 @@ def reading(name: str, kind: str) -> Iterator[None]:
 
 def _refusal_of_a_store(name: str, message: str) -> str:
     """Say in one sentence what an object store refused; empty when no store was asked."""
+    if "Unrecognized filesystem type in URI" in message:
+        return f"{name} cannot be read: give a path, or an address that begins with s3://, gs://, hdfs:// or file://."
+    if "google::cloud::Status" in message and ("UNAVAILABLE" in message or "UNAUTHENTICATED" in message):
+        return f"{name} cannot be read: the store does not answer, or not without GOOGLE_APPLICATION_CREDENTIALS."
     if "AWS Error" not in message:
         return ""
     if "NO_SUCH_BUCKET" in message:
@@ -70,8 +74,15 @@ def filesystem_of(location: str) -> tuple[Any, str]:
     with reading(location, "a file or directory"):
         if location.startswith("s3://") and "?" not in location and "@" not in location:
             return _object_store(), unquote(location.removeprefix("s3://").rstrip("/"))
-        filesystem, path = fs.FileSystem.from_uri(location)
+        filesystem, path = fs.FileSystem.from_uri(with_patience(location))
     return filesystem, path
+
+
+def with_patience(location: str) -> str:
+    """Return a URI that says how long its store is asked; Google's would be asked for a quarter of an hour."""
+    if not location.startswith(("gs://", "gcs://")) or "retry_limit_seconds" in location:
+        return location
+    return f"{location}{'&' if '?' in location else '?'}retry_limit_seconds={_CONNECT_SECONDS:.0f}"
 
 
 def _object_store() -> Any:

@@ -12,6 +12,7 @@ from partsketch.common.errors import InputError
 from partsketch.sources.formula.contrasts import load_formulaic, with_contrasts
 from partsketch.sources.formula.design import BASIS, CATEGORY, NUMBER, Design, Factor, Term
 from partsketch.sources.formula.expressions import BASES, called, read_expression
+from partsketch.sources.formula.operators import bounded_parser
 from partsketch.sources.roles import check_names
 from partsketch.sources.storage import DATES, Column, in_words, parts_of_dates
 
@@ -72,8 +73,7 @@ def _sides(text: str, columns: Sequence[Column], used: Sequence[str | None]) -> 
     formulaic = load_formulaic()
     usable = [column.name for column in columns if column.kind != "other" and column.name not in used]
     try:
-        parser = formulaic.parser.DefaultFormulaParser(include_intercept=True)
-        read = parser.get_terms(text, context={"__formulaic_variables_available__": usable})
+        read = bounded_parser(formulaic).get_terms(text, context={"__formulaic_variables_available__": usable})
         formula = formulaic.Formula(read)
     except Exception as error:  # formulaic raises errors of many kinds, those of Python's parser among them.
         reason = re.sub(r"\x1b?\[[0-9;]*m|[⧛⧚\x1b]", "", str(error)).strip().splitlines() or ["it is not a formula"]
