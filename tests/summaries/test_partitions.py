@@ -32,7 +32,7 @@ def shuffled(count: int, seed: int, partitions: int) -> NDArray[np.int64]:
 
 
 def test_more_partitions_than_can_be_named_are_refused_before_they_are() -> None:
-    source = array_source(np.zeros((10, 2)))
+    source = array_source(np.zeros((10, 2)), np.zeros(10))
     for by, count, words in (("shuffle", 2**31 - 1, "number of rows, 10"), ("order", 2**31 - 1, "at most 10,000,000")):
         with pytest.raises(InputError, match=words):
             make_partitioning(source, by, count, "spread", 0)

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.errors import InputError
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.confidence import PROBABILITIES, ConfidenceDistribution
-from partsketch.theory.excess_law import ExcessLaw
+from partsketch.theory.excess_law import BEYOND, ExcessLaw
 
 #: Draws behind an interval: the 0.5% tail of one interval is known to about 16% of itself.
 DRAWS = 8192
@@ -101,7 +102,10 @@ def _draws(law: ExcessLaw, number: int, count: int, rng: np.random.Generator) ->
     variances = np.maximum(variances, max(_LEAST * float(np.trace(fit)) / rank, 1e-300))
     seen, crossed = turns.T @ law.distance, crossed @ turns
     slope = crossed / np.sqrt(variances)
-    left = fit - slope @ slope.T
+    with np.errstate(over="ignore", invalid="ignore"):
+        left = fit - slope @ slope.T
+    if not np.isfinite(left).all():
+        raise InputError(BEYOND)
     values, axes = np.linalg.eigh((left + left.T) / 2)
     # What ĝ does not tell has a noise of its own: that of other partitions.
     noise = law.freedom / rng.chisquare(law.freedom, count)

@@ -36,7 +36,7 @@ from partsketch.theory.weights import SketchWeights
 _SEED = 20141
 #: Scenarios, and the most numbers that their matrices may have together.
 _SCENARIOS, _LARGEST = 16, 4_000_000
-_BEYOND = (
+BEYOND = (
     "a sketch is so nearly dependent in directions that others decide that the error cannot be reckoned: use "
     "method='stack', or leave columns out."
 )
@@ -111,7 +111,7 @@ def excess_law(moments: SketchMoments, weights: SketchWeights, scatter: PooledSc
         law = _law(moments, weights, scatter, fit)
     numbers = (law.freedom, law.loss_variance, law.loss_coupling, law.own, law.told)
     if not all(np.isfinite(value).all() for value in (law.fit, law.crossed, law.spread, *numbers)):
-        raise InputError(_BEYOND)
+        raise InputError(BEYOND)
     return law
 
 
@@ -143,7 +143,7 @@ def _law(moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter,
     crossed += own - fit.share * (1 - fit.share) * unlike
     of_fit += own + (1 - fit.share) ** 2 * unlike
     if not np.isfinite(spread).all():
-        raise InputError(_BEYOND)
+        raise InputError(BEYOND)
     middle = variances.mean(axis=0)
     # What the stacked fit leaves of a partition beyond its own residuals is a part of the estimated minimal loss.
     of_loss = middle * (moments.ranks - scatter.leverages) / scatter.minimal_loss
@@ -226,7 +226,7 @@ def unlike_scatter(moments: SketchMoments, scatter: PooledScatter, count: int, r
     free, freedom = moments.sizes - moments.ranks, moments.sizes - scatter.leverages
     unlike = scatter.scatter.sum(axis=0) - np.tensordot(own, scatter.grams, axes=1)
     if not np.isfinite(unlike).all():
-        raise InputError(_BEYOND)
+        raise InputError(BEYOND)
     squares = 2 * (scatter.leverages * own) ** 2 / (1 + 2 / free)
     doubt = float(np.sum(squares * np.maximum(moments.ranks - scatter.leverages, 0.0) / freedom / free))
     values, turns = np.linalg.eigh((unlike + unlike.T) / 2)
