@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from hypothesis import settings
 
+from tests.durations import read_durations
 from tests.network_guard import pytest_runtest_makereport, watch
 
 __all__ = ["pytest_runtest_makereport"]
@@ -57,46 +58,46 @@ BROWSER = next(
 #: Chromium looks for updates and accounts of its maker by itself; no name but that of this machine leads anywhere.
 ALONE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
 
-#: Folders and files whose tests start clusters or other processes, simulate, or take seconds; marked slow as a whole.
+#: Files whose first test starts a cluster, the study, the site or a reading room: `make test-quick` does not open them.
 SLOW = (
-    "engines/test_bundles.py",
-    "engines/test_checkpoint.py",
-    "engines/test_checkpoint_refusals.py",
     "engines/test_dask.py",
     "engines/test_dask_network.py",
-    "engines/test_deadline.py",
     "engines/test_faults.py",
     "engines/test_killed_runs.py",
-    "engines/test_local.py",
-    "engines/test_partition_faults.py",
     "engines/test_ray.py",
     "engines/test_refinement_everywhere.py",
     "engines/test_same_everywhere.py",
     "engines/test_spark.py",
-    "fitting/test_fast_fits.py",
-    "laws/",
-    "paper/",
+    "paper/test_figures.py",
+    "paper/test_page_in_browser.py",
+    "paper/test_reproduce.py",
     "smoke/test_commands.py",
-    "sources/test_laws.py",
     "test_documentation.py",
-    "test_estimator_checks.py",
-    "test_extensions.py",
     "test_site.py",
 )
 
-
-#: Tests of other files that take more than half a second of processor time, with all their parameters together.
-SLOW_TESTS = frozenset((Path(__file__).parent / "slow_tests.txt").read_text(encoding="utf-8").split())
+HERE = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Mark what `make test-quick` leaves out; single tests may carry the mark themselves."""
-    here = Path(__file__).parent
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Save the imports of files of which nothing would be run."""
+    if config.option.markexpr == "not slow" and collection_path.relative_to(HERE).as_posix() in SLOW:
+        return True
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make test-quick` leaves out, and begin with the dearest files, so that all processes end together."""
+    durations = read_durations()
+    longest: dict[Path, float] = {}
     for item in items:
-        file = item.path.relative_to(here).as_posix()
-        listed = file.startswith(SLOW) or f"{file}::{item.name.split('[')[0]}" in SLOW_TESTS
-        if listed or "browser" in getattr(item, "fixturenames", ()):
+        file = item.path.relative_to(HERE).as_posix()
+        seconds = durations.get(f"{file}::{item.name.split('[')[0]}", 0.0)
+        longest[item.path] = max(longest.get(item.path, 0.0), seconds)
+        if file in SLOW or seconds or "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
+    # Whole files: fixtures of a file are made once as long as its tests follow one another.
+    items.sort(key=lambda item: -longest[item.path])
 
 
 @pytest.fixture(scope="session")

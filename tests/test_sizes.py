@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import partsketch
+from tests.conftest import SLOW
+from tests.durations import read_durations
 
 PACKAGE = Path(partsketch.__file__).parent
 MOST_PARAMETERS, MOST_FUNCTION_LINES, MOST_FILE_LINES = 12, 60, 300
@@ -110,6 +113,19 @@ def test_tests_go_through_public_names() -> None:
 def test_the_tests_that_are_called_slow_are_there() -> None:
     """A test that was renamed would be quick again without anybody noticing."""
     tests = Path(__file__).parent
-    for line in (tests / "slow_tests.txt").read_text(encoding="utf-8").split():
+    for line in read_durations():
         file, _, name = line.partition("::")
         assert f"def {name}(" in (tests / file).read_text(encoding="utf-8"), line
+
+
+def test_quick_tests_look_at_every_room() -> None:
+    """`make test-quick` is worth little if a room can be broken without it."""
+    tests, slow = Path(__file__).parent, read_durations()
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    quick = {
+        path.relative_to(tests).parts[0]
+        for path in tests.rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if (file := path.relative_to(tests).as_posix()) not in SLOW and f"{file}::{name}" not in slow
+    }
+    assert rooms <= quick
