@@ -106,8 +106,9 @@ alpha, vcov, absorb, route, engine, random_state
     (2.0, 1.0)
     """
     given = locals()
-    options = FitOptions.made_of(FitKeywords(**{name: given[name] for name in FIT_KEYWORDS}))
-    request = DataRequest(data, target, features, weights, encode, missing)
+    keywords = FitKeywords(**{name: given[name] for name in FIT_KEYWORDS})
+    request, keywords = DataRequest(data, target, features, weights, encode, missing).absorbing(keywords)
+    options = FitOptions.made_of(keywords)
     with using_engine(engine, data) as runner:
         model = fit_as_asked(request.open_for(options, runner), options, runner).model
     _warn(model.record.warnings)

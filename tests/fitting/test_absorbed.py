@@ -188,3 +188,29 @@ def test_command(tmp_path: Path) -> None:
     result = CliRunner().invoke(commands, asked)
     assert result.exit_code == 0, result.output
     assert ps.load(output).record.options["absorb"] == "zone"
+
+
+@pytest.mark.filterwarnings("ignore::partsketch.PartsketchWarning")
+def test_a_column_behind_a_bar_is_absorbed() -> None:
+    """As fixest and pyfixest write it; bars in brackets and quotes are none of these."""
+    rows = frame().rename(columns={"zone": "the zone"})
+    known = ps.fit(rows, "y ~ x + v", absorb="the zone")
+    model = ps.fit(rows, "y ~ x + v | `the zone`", absorb="the zone")
+    np.testing.assert_array_equal(model.coefficients, known.coefficients)
+    np.testing.assert_array_equal(errors_of(model), errors_of(known))
+    odd = rows.rename(columns={"v": "a|b"})
+    np.testing.assert_array_equal(ps.fit(odd, "y ~ x + `a|b` | `the zone`").coefficients, known.coefficients)
+
+
+@pytest.mark.parametrize(
+    ("formula", "sentence"),
+    [
+        ("y ~ x | zone + v", "must have one column behind '|'"),
+        ("y ~ x | ", "must have one column behind '|'"),
+        ("y ~ x | w", "give one of them"),
+    ],
+)
+def test_what_stands_behind_a_bar_is_one_column(formula: str, sentence: str) -> None:
+    with pytest.raises(ps.InputError) as error:
+        ps.fit(frame(), formula, absorb="zone")
+    assert sentence in str(error.value)

@@ -222,3 +222,20 @@ def test_a_formula_and_clusters_in_the_command(tmp_path: Path) -> None:
         assert found[name.replace("Intercept", "(intercept)")] == pytest.approx(error, rel=1e-10), name
     assert saved.record.options["vcov"] == "CRV1:city"
     assert saved.test("a = 1, c = 0").df == (2, 29)
+
+
+def test_few_clusters_are_told_of() -> None:
+    """Two clusters leave one degree of freedom: the table says so, and of many says nothing."""
+    two = ps.fit(FRAME.assign(half=FRAME.index % 2), "y", FEATURES, vcov="CRV1:half")
+    assert "There are 2 clusters only: t has 1 degree of freedom" in str(two.summary())
+    assert "clusters only" not in str(ps.fit(FRAME, "y", FEATURES, vcov="CRV1:number").summary())
+    few = ps.summarise(FRAME.assign(third=FRAME.index % 3), ["y", *FEATURES], partition_by="third")
+    assert "There are 3 clusters only: t has 2 degrees of freedom" in str(few.fit("y", vcov="CRV3").summary())
+    assert "clusters only" not in str(few.fit("y").summary())
+
+
+def test_a_table_without_errors_has_no_columns_for_them() -> None:
+    ridge = ps.summarise(FRAME, ["y", *FEATURES]).fit("y", alpha=1.0)
+    assert "std err" not in str(ridge.summary())
+    assert "No standard errors: a ridge fit" in str(ridge.summary())
+    assert "std err" not in ridge.summary().to_html()

@@ -115,3 +115,13 @@ def test_formats_are_for_csv_alone(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.ones((3, 2)))
     with pytest.raises(InputError, match=r"a\.npy is NumPy, and separator, decimal and header"):
         ps.fit(ps.CsvFiles(tmp_path / "a.npy", separator=";"), "x0")
+
+
+def test_a_first_row_of_numbers_is_no_line_of_names(tmp_path: Path) -> None:
+    path = written(tmp_path, header=False)
+    path.write_text("".join(f"{i}.5,{i},{2 * i + 1}\n" for i in range(10)))
+    with pytest.raises(ps.InputError, match=r"There is no target column 'y'.*say --no-header"):
+        ps.fit(path, "y")
+    with pytest.raises(ps.InputError) as error:
+        ps.fit(np.ones((5, 3)), "y")
+    assert "--no-header" not in str(error.value)

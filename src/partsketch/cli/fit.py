@@ -57,6 +57,7 @@ def command(
         from partsketch.report.page import environment, report_fit
 
         environment()
+    request, keywords = request.absorbing(keywords)
     options = FitOptions.made_of(keywords)
     with using_engine(keywords.engine, request.data) as engine:
         source = request.open_for(options, engine)

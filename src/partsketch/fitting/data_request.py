@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, TypedDict, TypeVar
 
 from partsketch.common.errors import InputError
 from partsketch.engines.base import Engine
+from partsketch.fitting.keywords import FitKeywords
 from partsketch.fitting.options import FitOptions
 from partsketch.model.model import Model
 from partsketch.sources import open_source
@@ -75,6 +77,23 @@ class DataRequest:
         target = self.target[0] if isinstance(self.target, list | tuple) and len(self.target) == 1 else self.target
         return target if isinstance(target, str) and "~" in target else None
 
+    def absorbing(self, keywords: FitKeywords) -> tuple[DataRequest, FitKeywords]:
+        """Return what "target ~ features | column" asks for: the formula without the column, which is absorbed."""
+        formula = self.formula
+        before, bar, behind = ("", "", "") if formula is None else _parts(formula)
+        if not bar:
+            return self, keywords
+        column = behind.strip()
+        name = column[1:-1] if len(column) > 2 and column[0] == column[-1] == "`" else column
+        if not name or (name == column and not re.fullmatch(r"[\w.]+", name)):
+            raise InputError(
+                f"The formula {formula!r} must have one column behind '|', which is absorbed: write others as C(…) "
+                "before it."
+            )
+        if keywords.absorb not in (None, name):
+            raise InputError(f"absorb={keywords.absorb!r} and {name!r} behind '|' in the formula: give one of them.")
+        return replace(self, target=before.strip()), replace(keywords, absorb=name)
+
     def open(self, partition_column: str | None, fit_intercept: bool, engine: Engine | None = None) -> Source:
         """Open the data with these columns and that of the partitions."""
         formula = self.formula
@@ -135,6 +154,20 @@ class DataRequest:
             "missing": self.missing,
         }
         return replace(model, record=replace(model.record, asked=asked))
+
+
+def _parts(formula: str) -> tuple[str, str, str]:
+    """Return what stands before the first '|' outside of brackets and quotes, the bar if there is one, and the rest."""
+    depth, quote = 0, ""
+    for place, mark in enumerate(formula):
+        if quote:
+            quote = "" if mark == quote else quote
+        elif mark in "`'\"":
+            quote = mark
+        elif mark == "|" and not depth:
+            return formula[:place], mark, formula[place + 1 :]
+        depth += (mark in "([{") - (mark in ")]}") if not quote else 0
+    return formula, "", ""
 
 
 def as_texts(names: str | Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ from partsketch.common.files import write_atomically
 from partsketch.common.markup import html_table, html_text, latex_table
 from partsketch.common.text import plain
 from partsketch.common.units import STARS, estimate_text, p_value_text, stars
+from partsketch.model.assumptions import assumptions
 from partsketch.model.inference import THIS_FIT
 from partsketch.model.intervals import EXACT, SUBJECTS
 from partsketch.model.methods import METHODS
@@ -123,11 +124,14 @@ class FitSummary:
         return None
 
     def _heads(self) -> tuple[str, ...]:
+        if not self._has_errors():
+            return ("", "coef")
         tail = (1 - self.level) / 2
         return ("", "coef", "std err", "t", "P>|t|", f"[{tail:.4g}", f"{1 - tail:.4g}]")
 
     def _lines(self, target: str) -> list[tuple[str, ...]]:
-        return [(row.name, *row.cells(self.stars)) for row in self.rows if row.target == target]
+        columns = len(self._heads())
+        return [(row.name, *row.cells(self.stars))[:columns] for row in self.rows if row.target == target]
 
     def _remarks(self) -> tuple[str, ...]:
         return (*self.notes, STARS) if self.stars else self.notes
@@ -264,23 +268,5 @@ def _notes(model: Model, kind: str, of: str) -> tuple[str, ...]:
         notes += [f"No standard errors: {reason}." for reason in dict.fromkeys(missing)]
     if model.instruments is not None:
         notes += model.instruments.sentences()
-    notes += _assumptions(model) if kind == "model" else []
+    notes += assumptions(model) if kind == "model" else []
     return (*notes, *model.record.warnings)
-
-
-def _assumptions(model: Model) -> list[str]:
-    """Say what standard errors take for granted where it is not independent noise of one variance."""
-    known = dict.fromkeys(inference.vcov for inference in model.inferences if inference.standard_errors is not None)
-    asked = str(model.record.options.get("vcov", "")).partition(":")[2]
-    if asked:
-        return [
-            f"Standard errors take the values of column {asked!r} for clusters ({', '.join(known)})." for _ in known
-        ][:1]
-    said = {
-        **{kind: f"Standard errors allow noise of another variance in every row ({kind})." for kind in known},
-        "iid": "",
-        "CRV1": "Standard errors take partitions for clusters (CRV1).",
-        "CRV3": "Standard errors take partitions for clusters (CRV3, the jackknife).",
-        "wild": "P-values and intervals are of the wild cluster bootstrap; standard errors are CRV1.",
-    }
-    return [said[vcov] for vcov in known if said[vcov]]

@@ -83,10 +83,23 @@ def check_names(names: Sequence[str], wanted: Sequence[str], role: str = "") -> 
             choice = f"did you mean {listed(close, 'or')}?" if close else f"the columns are {listed(names[:20])}."
             more = f" (and {len(names) - 20} more)" if not close and len(names) > 20 else ""
             what = f"{role} column" if role else "column"
-            raise InputError(f"There is no {what} '{name}' in the data: {choice.rstrip('.')}{more}{_end(choice)}")
+            raise InputError(
+                f"There is no {what} '{name}' in the data: {choice.rstrip('.')}{more}{_end(choice)}{_headless(names)}"
+            )
     for name, count in Counter(wanted).items():
         if count > 1:
             raise InputError(f"Column '{name}' is listed more than once as {role}: list it once.")
+
+
+def _headless(names: Sequence[str]) -> str:
+    """Point to files without a line of names, if all names are numbers: then they are probably the first row."""
+    try:
+        numbers = [float(name) for name in names]
+    except ValueError:
+        return ""
+    if numbers == list(range(len(names))):
+        return ""
+    return " All names are numbers: if a CSV file has no line of names, say --no-header (CsvFiles(…, header=False))."
 
 
 def _end(sentence: str) -> str:

@@ -73,7 +73,7 @@ def _draft(parsed: ParsedFormula) -> Design:
 def _selection(rows: Rows, design: Design, weights: str | None, partition: str | None) -> Selection:
     names = tuple(column.name for column in rows.columns)
     check_names(names, (*dict.fromkeys((*design.feature_columns, *design.target_columns)),))
-    for role, name in (("weights", weights), ("partition", partition)):
+    for role, name in (("weights", weights), ("", partition)):
         if name is not None:
             check_names(names, (name,), role)
     if rows.row_count == 0:

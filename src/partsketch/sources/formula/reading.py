@@ -86,7 +86,10 @@ def _sides(text: str, columns: Sequence[Column], used: Sequence[str | None]) -> 
         or not _is_plain(right)
         or not _is_plain(left or ())
     ):
-        raise InputError(f"The formula {text!r} has several parts separated by '|': write 'target ~ features'.")
+        raise InputError(
+            f"The formula {text!r} has several parts separated by '|': write 'target ~ features'. A fit absorbs one "
+            "column behind '|'; nothing else does."
+        )
     return list(left or ()), list(right)
 
 
