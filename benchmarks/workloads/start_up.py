@@ -25,6 +25,8 @@ def _started(command: tuple[str, ...], _: None) -> FloatArray:
 def _fitted(first: bool, path: Path) -> FloatArray:
     with tempfile.TemporaryDirectory() as empty:
         surroundings = {**os.environ, **({"NUMBA_CACHE_DIR": empty} if first else {})}
+        # An installation has bytecode; a source tree gets it from the run that warms up.
+        surroundings.pop("PYTHONDONTWRITEBYTECODE", None)
         command = (_COMMAND, "fit", str(path), "--target", TARGET)
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=surroundings)
     return np.zeros(0)

@@ -216,6 +216,6 @@ def test_the_condition_of_many_columns_has_four_digits(design: str) -> None:
     if design == "ill-conditioned":
         rows[:, 1:] = rows[:, 1:] @ (rng.normal(size=(400, 400)) * np.logspace(0, -5, 400))
     root = np.eye(401) if design == "orthogonal" else np.asarray(np.linalg.qr(rows, mode="r"))
-    quick = condition_of(root, 1, np.linalg.inv(root))
+    quick = condition_of(root, 1, np.asarray(np.linalg.inv(root), dtype=np.float64))
     # It is never overestimated but by rounding, which the condition multiplies.
     assert condition_of(root, 1) * (1 - 5e-4) <= quick <= condition_of(root, 1) * (1 + 1e-9)

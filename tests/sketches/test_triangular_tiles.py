@@ -129,7 +129,7 @@ def test_single_numbers_become_doubles_on_the_way(width: int, weighted: bool) ->
         SketchedRegression("exact").fit(rows, target, sample_weight=weights).coef_
         for rows in (single, single.astype(np.float64))
     ]
-    assert np.array_equal(*fits)
+    assert np.array_equal(fits[0], fits[1])
     single[66_000, width - 1] = np.nan
     with pytest.raises(ValueError, match="row 66000"):
         SketchedRegression("exact").fit(single, target)

@@ -1,0 +1,139 @@
+"""Shapes on which others have been ahead: few columns, very many, single precision, and a Gaussian sketch of a file."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.problem import TARGET, Arrays, FloatArray, Problem
+from benchmarks.rivals import gram_baseline, intelex, ours, read_only
+from benchmarks.workloads.base import Case, Contestant, Figures, Target, Workload, fastest, times
+
+_OURS = Contestant("ours", 'partsketch: SketchedRegression("exact")', ours.fit_estimator, "ours")
+_INTELEX = Contestant("intelex", "scikit-learn-intelex LinearRegression", intelex.fit_arrays)
+_GRAM = Contestant("gram", "NumPy normal equations, twenty lines", gram_baseline.fit_arrays)
+
+
+def _single(problem: Problem) -> Arrays:
+    arrays = problem.arrays()
+    return Arrays(arrays.X.astype(np.float32), arrays.y)  # type: ignore[arg-type]
+
+
+def _in_single(arrays: Arrays) -> Arrays:
+    """Return the target in single precision too: the rival would make doubles of everything otherwise."""
+    return Arrays(arrays.X, arrays.y.astype(np.float32))  # type: ignore[arg-type]
+
+
+def _case(name: str, problem: Problem, rivals: tuple[Contestant, ...], single: bool = False) -> Case:
+    kind = ", float32" if single else ""
+    return Case(
+        name=name,
+        title=f"{problem.rows:,} × {problem.width} in memory{kind}",
+        contestants=(_OURS, *rivals),
+        make=problem.make_arrays,
+        load=partial(_single, problem) if single else problem.arrays,
+        load_small=lambda: (_single(problem) if single else problem.arrays()).head(5000),
+        judge=lambda answer: {},
+        main="ours",
+        in_memory=True,
+        budget_seconds=6.0,
+    )
+
+
+def _stacked(path: Path) -> FloatArray:
+    import partsketch
+
+    model = partsketch.fit(str(path), target=TARGET, method="stack", n_partitions=4, random_state=0)
+    return np.concatenate([model.intercept, model.coefficients[:, 0]])
+
+
+def _file_case(problem: Problem) -> Case:
+    return Case(
+        name="stack",
+        title=f"{problem.rows:,} × {problem.width} in a Parquet file",
+        contestants=(
+            Contestant("ours", "partsketch: Gaussian stack of 4 partitions", _stacked, "ours"),
+            Contestant("exact", "partsketch: exact", ours.fit_parquet, "ours"),
+            Contestant(
+                "read",
+                "pyarrow: only reading, two threads, pre_buffer=False",
+                partial(read_only.read_parquet_two_threads, pre_buffer=False),
+                "baseline",
+            ),
+        ),
+        make=problem.parquet,
+        load=problem.parquet,
+        load_small=lambda: problem.small().parquet(),
+        judge=lambda answer: {},
+        main="ours",
+        in_memory=False,
+    )
+
+
+#: Rows and columns, and how many times as long as the normal equations the fit may take.
+_WIDE = {
+    "w256": (100_000, 256, 1.0),
+    "w512": (100_000, 512, 1.0),
+    "w1000": (100_000, 1000, 1.05),
+    "w2000": (50_000, 2000, 1.1),
+}
+
+#: The same against the rival in single precision.
+_SINGLE = {"s54": (1_000_000, 54, 1.0), "s200": (400_000, 200, 1.2), "s1000": (100_000, 1000, 1.5)}
+
+
+def _cases(quick: bool) -> tuple[Case, ...]:
+    fewer = 10 if quick else 1
+    single = Contestant(
+        "intelex", "scikit-learn-intelex in float32, six digits", intelex.fit_arrays, prepare=_in_single
+    )
+    cases = (
+        _case("d8", Problem(1_000_000 // fewer, 8), (_INTELEX,)),
+        *(_case(name, Problem(n // fewer, d), (_GRAM, _INTELEX)) for name, (n, d, _) in _WIDE.items()),
+        *(_case(name, Problem(n // fewer, d), (single,), True) for name, (n, d, _) in _SINGLE.items()),
+        _file_case(Problem(4_000_000 // fewer, 54)),
+    )
+    return cases[:2] if quick else cases
+
+
+def _of_reading(figures: Figures) -> float:
+    return fastest(figures, "read") / fastest(figures, "exact")
+
+
+_TARGETS = (
+    Target("d8", "1,000,000 × 8: at most 0.9 of the time of intelex", times("ours", "intelex"), 0.9, False),
+    *(
+        Target(
+            name,
+            f"{n:,} × {d}: at most {limit:g} times the time of the normal equations",
+            times("ours", "gram"),
+            limit,
+            False,
+            "{:.3g}",
+        )
+        for name, (n, d, limit) in _WIDE.items()
+    ),
+    *(
+        Target(
+            name,
+            f"{n:,} × {d} in float32: at most {limit:g} times the time of intelex in float32, with all digits",
+            times("ours", "intelex"),
+            limit,
+            False,
+            "{:.3g}",
+        )
+        for name, (n, d, limit) in _SINGLE.items()
+    ),
+    Target(
+        "stack",
+        "Gaussian stack of a Parquet file of 4,000,000 × 54 in at most 1.8 s",
+        lambda figures: fastest(figures, "ours"),
+        1.8,
+        False,
+    ),
+    Target("stack", "Exact fit of that file: at least 0.9 of only reading, tuned by hand", _of_reading, 0.9),
+)
+
+WORKLOAD = Workload("shapes", "Shapes on which others have been ahead", _cases, _TARGETS)
