@@ -18,12 +18,12 @@ _GRAM = Contestant("gram", "NumPy normal equations, twenty lines", gram_baseline
 
 def _single(problem: Problem) -> Arrays:
     arrays = problem.arrays()
-    return Arrays(arrays.X.astype(np.float32), arrays.y)  # type: ignore[arg-type]
+    return Arrays(arrays.X.astype(np.float32), arrays.y)
 
 
 def _in_single(arrays: Arrays) -> Arrays:
     """Return the target in single precision too: the rival would make doubles of everything otherwise."""
-    return Arrays(arrays.X, arrays.y.astype(np.float32))  # type: ignore[arg-type]
+    return Arrays(arrays.X, arrays.y.astype(np.float32))
 
 
 def _case(name: str, problem: Problem, rivals: tuple[Contestant, ...], single: bool = False) -> Case:

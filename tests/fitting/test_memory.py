@@ -31,6 +31,8 @@ def _table(columns: int = 30, rows: int = 400) -> pa.Table:
 
 def _with_free(monkeypatch: pytest.MonkeyPatch, free: float) -> None:
     monkeypatch.setattr(memory, "available_memory", lambda: int(free))
+    # So that small fits stand for large ones.
+    monkeypatch.setattr(memory, "LITTLE", 0)
 
 
 FEATURES = [f"x{i}" for i in range(30)]
@@ -75,6 +77,14 @@ def test_all_that_makes_or_solves_summaries_asks_first(monkeypatch: pytest.Monke
     ):
         with pytest.raises(InputError, match="of memory at once, and 10 kB are free: "):
             work()
+
+
+def test_a_little_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below sixteen megabytes nobody looks at what is free; above, everybody does."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 1)
+    memory.check_memory(Sizes("exact", 400, 10**6, 1, None))
+    with pytest.raises(InputError, match="and 1 B are free"):
+        memory.check_memory(Sizes("exact", 500, 10**6, 1, None))
 
 
 def test_refinement_of_sparse_rows_needs_no_factor(monkeypatch: pytest.MonkeyPatch) -> None:

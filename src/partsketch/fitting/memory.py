@@ -23,6 +23,8 @@ _NUMBER_BYTES = 8
 _FACTORS, _SINGULAR_FACTORS = 10, 22
 #: The same for every partition: of an average of exact fits, and of fits on sketches.
 _FACTORS_EACH, _SKETCHED_FACTORS_EACH = 11, 13
+#: Bytes that the libraries take many times over before anything is fitted: nothing to refuse.
+LITTLE = 2**24
 #: Copies of every sketch: where fits are averaged, and where sketches are stacked.
 _SKETCHES, _STACKED_SKETCHES = 2, 4
 
@@ -78,8 +80,9 @@ def gathering_bytes(source: Source, request: SummaryRequest) -> int:
 
 def check_memory(sizes: Sizes, gathering: int = 0, ways_out: str = "") -> None:
     """Refuse what takes more memory than is free, in a sentence that names a way out."""
-    needed, free = max(solving_bytes(sizes), gathering), available_memory()
-    if needed <= free:
+    needed = max(solving_bytes(sizes), gathering)
+    # Files of the system tell what is free, and reading them takes longer than the smallest fits.
+    if needed <= LITTLE or needed <= (free := available_memory()):
         return
     raise InputError(
         f"This needs at least {bytes_text(needed)} of memory at once, and {bytes_text(free)} are free: "
