@@ -7,7 +7,7 @@ its name. What is not there takes less than `LEAST_SECONDS` or is new.
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -24,9 +24,9 @@ def read_durations() -> dict[str, float]:
     return {name: float(seconds) for seconds, name in lines}
 
 
-def durations_of(report: Path) -> Counter[str]:
+def durations_of(report: Path) -> dict[str, float]:
     """Return file and function → seconds of a run that pytest reported on with `--junitxml`."""
-    found: Counter[str] = Counter()
+    found: dict[str, float] = defaultdict(float)
     for case in ElementTree.parse(report).iter("testcase"):
         parts = case.attrib["classname"].split(".")
         # What follows the file is a class.
