@@ -146,7 +146,8 @@ def _law(moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter,
         raise InputError(BEYOND)
     middle = variances.mean(axis=0)
     # What the stacked fit leaves of a partition beyond its own residuals is a part of the estimated minimal loss.
-    of_loss = middle * (moments.ranks - scatter.leverages) / scatter.minimal_loss
+    # With weights by variance ĝ is the noise of other partitions than those whose noise is drawn: it tells nothing.
+    of_loss = (not weights.estimated) * middle * (moments.ranks - scatter.leverages) / scatter.minimal_loss
     parts_told = np.stack([fit.own, of_loss])
     told = sum(told_by_distance(fit, weights, scatter, middle, parts_told, some) for some in parts_of(len(middle)))
     loss_variance, shared = _loss_errors(moments, scatter, parts / total)
