@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t
 
 import partsketch as ps
 from partsketch.cli import run
@@ -25,6 +26,20 @@ def test_sites_are_fitted_alone_and_pooled() -> None:
     assert found.coefficients[1] == found["a"].random.value
     with pytest.raises(ps.InputError, match="no coefficient 'c'"):
         found["c"]
+
+
+def test_lines_of_the_forest() -> None:
+    """Sites with intervals of their own degrees of freedom, and their weights among random effects."""
+    found = SUMMARIES.meta_analysis("y", ["a", "b"], level=0.9)
+    lines = found.forest_lines("a")[: len(found.site_names)]
+    values, errors = found.site_coefficients[:, 1], found.site_errors[:, 1]
+    reach = t.ppf(0.95, np.array(found.site_rows) - 3) * errors
+    np.testing.assert_allclose([line.value for line in lines], values)
+    np.testing.assert_allclose([(line.lower, line.upper) for line in lines], np.c_[values - reach, values + reach])
+    weights = 1 / (errors**2 + found["a"].tau_squared)
+    np.testing.assert_allclose([line.weight for line in lines], weights / weights.sum())
+    # The variance between sites is of the size of their own.
+    assert 0.01 < found["a"].tau_squared / np.median(errors) ** 2 < 100
 
 
 def test_partitions_of_few_rows_are_told() -> None:

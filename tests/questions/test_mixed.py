@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t
 from statsmodels.regression.mixed_linear_model import MixedLM
 
 import partsketch as ps
@@ -232,6 +233,13 @@ def test_weights_are_precisions_and_leave_the_likelihood_out() -> None:
     ).fit(gtol=1e-9)
     np.testing.assert_allclose(model.coefficients, judge.fe_params, rtol=1e-5)
     np.testing.assert_allclose(model.random_covariance, judge.cov_re, rtol=1e-5)
+
+
+def test_intervals_and_coefficients_of_partitions_are_written_out() -> None:
+    model = SUMMARIES.mixed("y", ["a", "b", "c"], random="b", random_intercept=False)
+    reach = t.ppf(0.95, model.degrees_of_freedom) * model.standard_errors
+    np.testing.assert_allclose(model.conf_int(0.9), np.c_[model.coefficients - reach, model.coefficients + reach])
+    np.testing.assert_allclose(model.site_coefficients[:, 0], model.coefficients[2] + model.site_effects[:, 0])
 
 
 def test_what_others_have() -> None:
