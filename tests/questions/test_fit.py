@@ -84,10 +84,13 @@ def test_weights_are_those_of_statsmodels() -> None:
     np.testing.assert_allclose(summaries.fit("y", ["a", "b", "c"], vcov="CRV1").standard_errors, robust.bse, rtol=CLOSE)
 
 
-def test_intercepts_of_partitions() -> None:
-    model = asked().fit("y", ["a", "b", "c"], intercept="partition")
-    dummies = smf.ols("y ~ a + b + c + C(g) - 1", ROWS).fit()
-    np.testing.assert_allclose(model.coefficients[:, 0], dummies.params[["a", "b", "c"]], rtol=CLOSE)
+@pytest.mark.parametrize("far", [0.0, 1000.0])
+def test_intercepts_of_partitions(far: float) -> None:
+    rows = ROWS.assign(a=ROWS["a"] + far)
+    model = asked(rows).fit("y", ["a", "b", "c"], intercept="partition")
+    dummies = smf.ols("y ~ a + b + c + C(g) - 1", rows).fit()
+    np.testing.assert_allclose(model.coefficients[:, 0], dummies.params[["a", "b", "c"]], rtol=1e-8)
+    np.testing.assert_allclose(model.standard_errors, dummies.bse[["a", "b", "c"]], rtol=1e-8)
     np.testing.assert_allclose(model.partition_intercepts[:, 0], dummies.params[:9], rtol=1e-8)
     with pytest.raises(ps.InputError, match="intercept for each partition"):
         model.predict(ROWS)
