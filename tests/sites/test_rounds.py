@@ -169,6 +169,24 @@ def test_certificate_and_intervals_of_a_model_after_rounds() -> None:
     assert np.std(truth) < 0.1
 
 
+def test_noise_and_errors_after_a_round_are_written_out() -> None:
+    """The inverse of a sketched Gram matrix is too large by M/(M − d + 1), a third for sketches as short as these."""
+    sites = tables(6)
+    rounds = stepped(ps.refine(sketched(sites, size=12, random_state=1)), sites)
+    start, number, columns, rows = rounds._start, 1, 7, 800
+    known, certificate = start.by_target[number], rounds.model.certificates[number]
+    assert certificate.noise_variance == pytest.approx((certificate.minimal_loss or 0) / (rows - columns), rel=1e-12)
+    left = (certificate.excess_loss or 0) / columns
+    square = float(start.coordinates.unit[columns + number]) ** 2
+    shrunk = (known.rows - columns + 1) / known.rows
+    assert shrunk < 0.85
+    lead = start.coordinates.transformation(number)
+    squares = np.diagonal(lead @ known.fit.pooled.inverse_gram @ lead.T) / square
+    expected = np.sqrt(squares * shrunk * ((certificate.noise_variance or 0) + left))
+    errors: Any = rounds.model.inferences[number].standard_errors
+    np.testing.assert_allclose(errors, expected, rtol=1e-10)
+
+
 def test_a_folder_keeps_the_rounds(tmp_path: Path) -> None:
     sites = tables(6)
     rounds = ps.refine(sketched(sites, random_state=1), "y", ["x0", "group"])
