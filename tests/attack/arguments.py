@@ -29,7 +29,8 @@ TEXTS = (
     "{partition}", "{0}", "%s", "%(a)s", "~", "*", "?", "[", "**", "../..", "/", ".", "-", "--", "-t",
     "\ufeff", "\u200b", "𝕏",
     "local", "dask:/", "mainframe", "dask", "1%", "5GB", "10kB", "3min", "-1GB", "1e99TB", "nanGB", "infmin",
-    "1%%", "0%", "-3%", "100%",
+    "1%%", "0%", "-3%", "100%", "y ~ a", "y ~ .", "y ~ (a + b) ** 99999999", "a = 0", "a = b, b = 1e999", "HC3",
+    "CRV1:w", "CRV3:a", "few-rows", "y~log(a)",
 )  # fmt: skip
 #: Engines that would start a cluster are attacked by tests of their own.
 _SLOW_ENGINES = ("dask",)

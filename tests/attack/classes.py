@@ -45,6 +45,8 @@ CLASSES: tuple[AttackClass, ...] = (
     AttackClass("kills", 1, 200),
     AttackClass("forged_rounds", 1, 5000),
     AttackClass("forged_promises", 1, 2000),
+    AttackClass("forged_collections", 1, 5000),
+    AttackClass("small_files", 2, 1000),
     AttackClass("explorer", 1, 1000),
     AttackClass("forged_models", 2, 20_000),
     AttackClass("forged_sketches", 3, 100_000),

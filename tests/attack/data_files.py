@@ -18,7 +18,7 @@ from tests.attack.material import FORMATS, ROWS, command, lay_out, numbers, outp
 #: Commands that read rows.
 READERS = (
     "fit", "fit a sketch", "fit averages", "fit to files", "keep", "predict", "predict text", "sketch", "sketch parts",
-    "report", "plan", "diagnose",
+    "report", "plan", "diagnose", "summarise", "summarise parts", "predict intervals", "fit a formula", "promise",
 )  # fmt: skip
 HEADERS = (
     b"a,b,y\n", b"a,a,y\n", b",,y\n", b"\xef\xbb\xbfa,b,y\n", "é,b,y\n".encode("latin-1"),

@@ -19,7 +19,7 @@ from tests.attack.material import command, is_whole, lay_out, outputs_of, run_on
 #: Commands that write.
 KILLED = (
     "fit to files", "keep", "predict", "predict text", "sketch", "sketch parts", "combine", "report", "summarise parts",
-    "ask", "refine", "answer", "step",
+    "promise", "predict intervals", "ask a list", "ask", "refine", "answer", "step",
 )  # fmt: skip
 #: Commands that cannot be repeated once they are done, and what tells that they are.
 ONCE = {"refine": "out-rounds", "step": "rounds/question-2.psq"}

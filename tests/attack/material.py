@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 from partsketch.sites.disclosure.concerns import CONCERNS
 
 ROWS = 80
+#: Names that columns of a .npy file have.
+_NPY = ("x0", "x1", "x2", "x3")
 FORMATS = ("parquet", "csv", "feather", "npy")
 #: Tables of attacks are small: files that show single rows are what is attacked.
 ALLOW = [part for name in CONCERNS for part in ("--allow", name)]
@@ -47,7 +49,30 @@ COMMANDS: dict[str, list[str]] = {
     "summarise parts": ["summarise", "{data}", "-o", "{out}.psk", "--partition-by", "shuffle", "-k", "4"],
     "ask": ["ask", "{kept}", "-t", "{target}", "--vcov", "CRV1", "--model", "{out}.json"],
     "ask for a path": ["ask", "{kept}", "-t", "{target}", "--ridge", "--folds", "3"],
+    "ask a list": ["ask", "{kept}", "--compare", "{list}", "--report", "{out}.html"],
+    "ask for effects": ["ask", "{kept}", "-t", "{target}", "--meta"],
     "inspect a file": ["inspect", "{kept}"],
+    "inspect a promise": ["inspect", "{noisy}"],
+    "fit a formula": ["fit", "{data}", "--formula", "{target} ~ .", "--vcov", "HC3", "--model", "{out}.json"],
+    "predict intervals": ["predict", "{model}", "{data}", "-o", "{out}.parquet", "--interval", "prediction"],
+    "promise": [
+        "sketch",
+        "{data}",
+        "-t",
+        "{target}",
+        "--site",
+        "n",
+        "--epsilon",
+        "1",
+        "--bounds",
+        "{bounds}",
+        "--ledger",
+        "{out}.jsonl",
+        "-o",
+        "{out}.psk",
+        *ALLOW,
+    ],
+    "combine promises": ["combine", "{noisy}", "--model", "{out}.json", "--summary"],
     "refine": ["refine", "begin", "{north}", "{south}", "-t", "{target}", "-o", "{out}-rounds"],
     "answer": ["refine", "answer", "{rounds}/question-1.psq", "{data}", "--site", "north", "-o", "{out}.psa"],
     "step": ["refine", "step", "{rounds}", "{answer}", "{folder}/south.psa", "--model", "{out}.json"],
@@ -114,6 +139,10 @@ def contents(format: str) -> dict[str, bytes]:
             made: Any = ps.sketch(str(data), target, features, site=site, random_state=1, sketch_size=20)
             made.save(folder / f"{site}.psk")
         ps.summarise(str(data), partition_by="shuffle", n_partitions=4).save(folder / "kept.psk")
+        (folder / "bounds.toml").write_text("".join(f"{name} = [-9, 9]\n" for name in ("a", "b", "y", "w", *_NPY)))
+        (folder / "list.toml").write_text(f'[[model]]\nname = "one"\ntarget = "{target}"\nfeatures = {features!r}\n')
+        promise: Any = {"epsilon": 50.0, "bounds": dict.fromkeys([*features, target], (-9, 9))}
+        ps.sketch(str(data), target, features, ledger=folder / "ledger.jsonl", **promise).save(folder / "noisy.psk")
         rounds = ps.refine([str(folder / "north.psk"), str(folder / "south.psk")], target)
         rounds.save(folder / "rounds")
         for site in ("north", "south"):
@@ -135,6 +164,9 @@ def lay_out(folder: Path, format: str = "parquet") -> dict[str, str]:
         "south": str(folder / "south.psk"),
         "kept": str(folder / "kept.psk"),
         "rounds": str(folder / "rounds"),
+        "noisy": str(folder / "noisy.psk"),
+        "bounds": str(folder / "bounds.toml"),
+        "list": str(folder / "list.toml"),
         "answer": str(folder / "north.psa"),
         "folder": str(folder),
         "out": str(folder / "out"),
@@ -153,22 +185,26 @@ def outputs_of(folder: Path) -> list[Path]:
     parts = [folder / f"out-{number}.psk" for number in range(4)]
     round_one = folder / "rounds" / "round-1"
     step = [round_one, *round_one.glob("*.psa"), folder / "rounds" / "question-2.psq"]
-    endings = ("json", "html", "parquet", "csv", "psk", "psa")
+    endings = ("json", "html", "parquet", "csv", "psk", "psa", "jsonl", "jsonl.lock")
     return [*(folder / f"out.{ending}" for ending in endings), *parts, *kept, *step]
 
 
 def is_whole(path: Path) -> bool:
     """Tell whether an output is whole: whatever reads such a file reads it to its end."""
     import partsketch as ps
+    from partsketch.sites.noisy.ledger import read_ledger
     from partsketch.sites.rounds.answer import Answer
     from partsketch.sites.rounds.question import Question
     from partsketch.summaries.collection_file import load as load_summaries
+    from partsketch.summaries.noisy_file import is_noisy
 
     try:
         if path.suffix == ".json" and path.name != "checkpoint.json":
             ps.load(path)
         elif path.suffix == ".psk":
-            load_summaries(path)
+            ps.NoisySummary.load(path) if is_noisy(path.read_bytes()[:16]) else load_summaries(path)
+        elif path.suffix == ".jsonl":
+            read_ledger(path)
         elif path.suffix == ".psq":
             Question.load(path)
         elif path.suffix == ".psa":
@@ -191,5 +227,14 @@ def run_once() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         places = lay_out(Path(folder))
-        for name in ("fit to files", "fit averages", "sketch", "predict", "diagnose"):
+        for name in (
+            "fit to files",
+            "fit averages",
+            "sketch",
+            "predict",
+            "diagnose",
+            "promise",
+            "fit a formula",
+            "ask",
+        ):
             run_command(command(name, places))

@@ -36,6 +36,11 @@ WRITERS: dict[str, tuple[list[str], str, tuple[str, ...]]] = {
     ("data",)),
     "step --model": (["refine", "step", "{rounds}", "{answer}", "{folder}/south.psa", "--model"], ".json",
     ("answer",)),
+    "ask --report": (["ask", "{kept}", "--compare", "{list}", "--report"], ".html", ("kept", "list")),
+    "promise -o": (["sketch", "{data}", "-t", "y", "--site", "n", "--epsilon", "1", "--bounds", "{bounds}", "--ledger",
+    "{out}.jsonl", *ALLOW, "-o"], ".psk", ("data", "bounds")),
+    "promise --ledger": (["sketch", "{data}", "-t", "y", "--site", "n", "--epsilon", "1", "--bounds", "{bounds}",
+    *ALLOW, "-o", "{out}.psk", "--ledger"], ".jsonl", ("data", "bounds")),
     "report -o": (["report", "{model}", "-d", "{data}", "-o"], ".html", ("data", "model")),
 }  # fmt: skip
 
@@ -153,7 +158,9 @@ def cases(seed: int) -> Iterator[Case]:
     while True:
         name = draw.choice(list(WRITERS))
         ways = [_is_input(place) for place in WRITERS[name][2]]
-        way = draw.choice([*ways, *ways, _pipe, _socket, _folder, _device, _nowhere, _nowhere, _strange, _there])
+        others = [_pipe, _socket, _folder, _device, _nowhere, _nowhere, _strange]
+        # A ledger is added to: one that is there must be a ledger.
+        way = draw.choice([*ways, *ways, *others, *([] if name == "promise --ledger" else [_there])])
         inner = draw.randrange(1 << 30)
         yield Case(f"{name} {way.__name__.strip('_')} {inner}", partial(_attack, name, way, inner))
 

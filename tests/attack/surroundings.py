@@ -32,6 +32,29 @@ WRITERS = {
         ["sketch", "{data}", "-k", "8", "-m", "40", "--seed", "1", *ALLOW, "-o"],
         "out-{{partition}}.psk",
     ),
+    "summarise": (["summarise", "{data}", "--partition-by", "shuffle", "-k", "8", "-o"], "out.psk"),
+    "ask --report": (["ask", "{kept}", "--compare", "{list}", "--report"], "out.html"),
+    "ledger": (
+        [
+            *[
+                "sketch",
+                "{data}",
+                "-t",
+                "{target}",
+                "--site",
+                "n",
+                "--epsilon",
+                "1",
+                "--bounds",
+                "{bounds}",
+                "-o",
+                "{out}.psk",
+            ],
+            *ALLOW,
+            "--ledger",
+        ],
+        "out.jsonl",
+    ),
     "combine --model": (["combine", "{north}", "{south}", "-t", "{target}", "--model"], "out.json"),
     "report": (["report", "{model}", "-o"], "out.html"),
     "keep": (["fit", "{data}", "-t", "{target}", "--method", "stack", "-m", "400", "--checkpoint"], "out-kept"),
@@ -76,25 +99,28 @@ def _attack_disk(name: str, full: bool, folder: Path) -> Fault | None:
     disk = folder / "disk"
     disk.mkdir()
     old = disk / WRITERS[name][1]
+    # A ledger is added to: one that is there must be one.
+    content = b"" if old.suffix == ".jsonl" else b"old"
     arguments = _arguments(name, places, disk)
     run_once()
 
     def prepare() -> None:
         mount("tmpfs", "size=64k", str(disk))
         if name != "keep":
-            old.write_bytes(b"old")
+            old.write_bytes(content)
         if full:
             _fill(disk / "filler")
         else:
             subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
 
     def finish() -> None:
-        found = sorted(path.name for path in disk.rglob("*") if not path.name.startswith("checkpoint"))
+        found = [path.name for path in disk.rglob("*") if not path.name.startswith("checkpoint")]
+        found = sorted(name for name in found if not name.endswith(".lock"))
         wanted = [*(["filler"] if full else []), old.name]
         if name == "keep":
             assert not [path for path in found if path.endswith(".part")], found
         else:
-            assert old.read_bytes() == b"old", "the old file is gone"
+            assert old.read_bytes() == content, "the old file is gone"
             assert found == sorted(wanted), found
 
     ended = run_forked(arguments, prepare, finish)

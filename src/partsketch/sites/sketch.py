@@ -51,6 +51,8 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
     """Summarise every partition of a source."""
     options = as_formula_says(options, source)
     names = source.feature_names + source.target_names
+    if not names:
+        raise InputError("There is nothing to sketch: name at least one column.")
     if options.fit_intercept and INTERCEPT in names:
         raise InputError(f"A column is called {INTERCEPT!r}, which names the intercept: rename it.")
     for name in names:

@@ -71,7 +71,7 @@ class ParquetRows(TypedFileRows):
         groups = [group for group, (begin, end) in enumerate(pairwise(ends)) if begin < last and end > first]
         texts = [column.name for column in self.schemas[index] if column.name in self.texts and column.kind == "text"]
         # Whole multiples, so that most tiles of rows, which are powers of two, lie within one batch.
-        multiples = BATCH_BYTES // (8 * len(self.chosen)) // BATCH_UNIT
+        multiples = BATCH_BYTES // (8 * max(1, len(self.chosen))) // BATCH_UNIT
         batch_rows = min(block_rows, BATCH_UNIT * max(1, multiples))
         with _open(self.data_files, index, texts) as file:
             position = ends[groups[0]]

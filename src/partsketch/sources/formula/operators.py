@@ -26,7 +26,7 @@ def bounded_parser(formulaic: Any) -> Any:
     def power(base: Any, exponent: Any) -> Any:
         return _power(base, _exponent(exponent), OrderedSet)
 
-    class Bounded(DefaultOperatorResolver):
+    class Bounded(DefaultOperatorResolver):  # type: ignore[misc]
         @property
         def operators(self) -> list[Any]:
             return [_bounded(operator, power, Operator) for operator in super().operators]
