@@ -139,7 +139,8 @@ def contents(format: str) -> dict[str, bytes]:
             made: Any = ps.sketch(str(data), target, features, site=site, random_state=1, sketch_size=20)
             made.save(folder / f"{site}.psk")
         ps.summarise(str(data), partition_by="shuffle", n_partitions=4).save(folder / "kept.psk")
-        (folder / "bounds.toml").write_text("".join(f"{name} = [-9, 9]\n" for name in ("a", "b", "y", "w", *_NPY)))
+        named = _NPY if format == "npy" else ("a", "b", "y", "w")
+        (folder / "bounds.toml").write_text("".join(f"{name} = [-9, 9]\n" for name in named))
         (folder / "list.toml").write_text(f'[[model]]\nname = "one"\ntarget = "{target}"\nfeatures = {features!r}\n')
         promise: Any = {"epsilon": 50.0, "bounds": dict.fromkeys([*features, target], (-9, 9))}
         ps.sketch(str(data), target, features, ledger=folder / "ledger.jsonl", **promise).save(folder / "noisy.psk")

@@ -35,24 +35,8 @@ WRITERS = {
     "summarise": (["summarise", "{data}", "--partition-by", "shuffle", "-k", "8", "-o"], "out.psk"),
     "ask --report": (["ask", "{kept}", "--compare", "{list}", "--report"], "out.html"),
     "ledger": (
-        [
-            *[
-                "sketch",
-                "{data}",
-                "-t",
-                "{target}",
-                "--site",
-                "n",
-                "--epsilon",
-                "1",
-                "--bounds",
-                "{bounds}",
-                "-o",
-                "{out}.psk",
-            ],
-            *ALLOW,
-            "--ledger",
-        ],
+        ["sketch", "{data}", "-t", "{target}", "--site", "n", "--epsilon", "1", "--bounds", "{bounds}", *ALLOW]  # noqa: RUF005
+        + ["-o", "{out}.psk", "--ledger"],
         "out.jsonl",
     ),
     "combine --model": (["combine", "{north}", "{south}", "-t", "{target}", "--model"], "out.json"),

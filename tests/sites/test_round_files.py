@@ -192,6 +192,8 @@ def test_an_answer_needs_the_columns_and_weights_of_the_question(rounds: ps.Roun
         ps.answer(rounds.question, rows.append_column("w", rows["a"]), site="north", weights="w")
     with pytest.raises(ps.InputError, match="round_rows is 10"):
         ps.answer(rounds.question, rows, site="north", round_rows=10)
+    with pytest.raises(ps.InputError, match=r"round_rows is 10{19}: give a whole number, 1 to 2\*\*53"):
+        ps.answer(rounds.question, rows, site="north", private=True, round_rows=10**400)
     with pytest.raises(ps.InputError, match="'a'"):
         ps.answer(rounds.question, rows.set_column(0, "a", pa.array([np.nan] * 100)), site="north")
 

@@ -26,6 +26,9 @@ from partsketch.summaries.partitions import single_partition
 
 FloatArray = NDArray[np.float64]
 
+#: Numbers of rows are whole as doubles too.
+_MOST_ROUNDED = 2**53
+
 
 @dataclass(frozen=True, eq=False)
 class Answer:
@@ -153,8 +156,10 @@ def answer_from(
             "answers with --site and --label."
         )
     _check_source(question, source)
-    if round_rows < 1 or (round_rows > 1 and not private):
-        raise InputError(f"round_rows is {round_rows}: give a whole number, at least 1, with private=True (--private).")
+    if not 1 <= round_rows <= _MOST_ROUNDED or (round_rows > 1 and not private):
+        raise InputError(
+            f"round_rows is {str(round_rows)[:20]}: give a whole number, 1 to 2**53, with private=True (--private)."
+        )
     moved = StandardisedSource(source, question.centre[question.free :], question.unit[question.free :])
     partitioning = single_partition(source.row_count)
     with one_thread_each():
