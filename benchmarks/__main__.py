@@ -24,7 +24,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="step")
     run_parser = commands.add_parser("run", parents=[options], help="measure and save results as JSON")
     run_parser.add_argument("workload", nargs="*", metavar="workload", help=", ".join([*WORKLOADS, *UNTIMED]))
-    run_parser.add_argument("--only", default="", help="of accuracy or privacy: only these parts, the others stay")
+    run_parser.add_argument("--only", default="", help="of accuracy, estimators or privacy: only these parts")
     commands.add_parser("planner", parents=[options], help="plan and fit many settings: are plans right?")
     commands.add_parser("table", help="write the pages with results from the saved ones")
     arguments = parser.parse_args()
@@ -43,7 +43,7 @@ def main() -> None:
     if not names or ACCURACY in names:
         measure_accuracy(arguments.quick, command, only)
     if not names or ESTIMATORS in names:
-        measure_estimators(arguments.quick, command)
+        measure_estimators(arguments.quick, command, only)
     if not names or QUESTIONS in names:
         measure_questions(arguments.quick, command)
     if not names or DRIVER in names:
@@ -74,11 +74,19 @@ def measure_accuracy(quick: bool, command: str, only: list[str]) -> None:
     save({**saved, **running.run_parts(quick, only), "origins": origins}, path)
 
 
-def measure_estimators(quick: bool, command: str) -> None:
-    """Measure what each way to combine sketches loses, and save it."""
-    from benchmarks.estimators import running
+def measure_estimators(quick: bool, command: str, only: list[str]) -> None:
+    """Measure what each way to combine sketches loses ("losses"), and how often intervals hold ("coverage")."""
+    from benchmarks.estimators import coverage, running
 
-    save({**environment(), "command": command, **running.run(quick)}, results_folder(quick) / f"{ESTIMATORS}.json")
+    path = results_folder(quick) / f"{ESTIMATORS}.json"
+    if unknown := [name for name in only if name not in ("losses", "coverage")]:
+        sys.exit(f"of estimators there is no part {unknown[0]!r}: choose from losses, coverage")
+    found = json.loads(path.read_text()) if only else {}
+    if not only or "losses" in only:
+        found |= {**environment(), "command": command, **running.run(quick)}
+    if not only or "coverage" in only:
+        found["coverage"] = {**environment(), "command": command, "rows": coverage.run(20 if quick else 600)}
+    save(found, path)
 
 
 def measure_questions(quick: bool, command: str) -> None:

@@ -237,7 +237,7 @@ def error_rows(draws: int, seed: int = 1) -> Iterator[Rate]:
                 fit = theory.stacked_fit([theory.read_sketch(sketch) for sketch in sketches], counts)
                 covariance = theory.stacked_covariance(fit)
                 for place, level in enumerate(LEVELS):
-                    ends = theory.confidence_intervals(fit.pooled.solution, covariance, level)
+                    ends = theory.confidence_intervals(fit.solution, covariance, level)
                     inside[draw, place] = np.mean((ends[:, 0] <= 0) & (ends[:, 1] >= 0))
             yield Rate(name, f"m = {size}", tuple(float(share) for share in inside.mean(axis=0)), draws)
 

@@ -22,11 +22,26 @@ def parts(result: Mapping[str, Any]) -> dict[str, str]:
     """Return the generated parts of the page by name."""
     rows = result["rows"]
     tables = {"estimators": _table(rows), "estimators-targets": _targets(rows)}
-    return {name: "\n".join(["", *lines, "", _origin(result)]) + "\n\n" for name, lines in tables.items()}
+    origins = dict.fromkeys(tables, result)
+    if "coverage" in result:
+        tables["estimators-coverage"] = _coverage(result["coverage"]["rows"])
+        origins["estimators-coverage"] = result["coverage"]
+    return {name: "\n".join(["", *lines, "", _origin(origins[name])]) + "\n\n" for name, lines in tables.items()}
 
 
 def _origin(result: Mapping[str, Any]) -> str:
     return f"{result['date'][:10]}, `{result['command']}`."
+
+
+def _coverage(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    heads = ("certified / lost", "loss: 90, 95, 99%", "true coefficients", "exact least squares")
+    yield "| partitions | k | m | sketch | fits | " + " | ".join(heads) + " |"
+    yield "|---|---:|---:|---|---:|---:|---|---|---|"
+    for row in rows:
+        shares = (" / ".join(f"{100 * share:.1f}" for share in row[of]) for of in ("of_loss", "of_truth", "of_exact"))
+        certified = f"{row['certified']:.3f} ± {row['certified_error']:.3f}"
+        told = (row["name"], row["k"], row["sketch_size"], row["kind"], row["fits"], certified, *shares)
+        yield "| " + " | ".join(map(str, told)) + " |"
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

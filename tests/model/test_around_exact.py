@@ -86,7 +86,7 @@ def partition_draw(design: str, method: str, size: int) -> Draw:
         if method != "partition":
             weights = None if method == "stack" else size / np.array(counts)
             fit = stacked_fit([read_sketch(sketch) for sketch in sketches], counts, weights=weights)
-            return fit.pooled.solution, stacked_covariance_around_exact(fit), answer
+            return fit.solution, stacked_covariance_around_exact(fit), answer
         moments = sketch_moments(sketches, counts)
         return moments.coefficients.mean(axis=0), partition_covariance_around_exact(moments), answer
 

@@ -80,7 +80,7 @@ def stacked_draws(
 
 
 def _excess(sketches: Sequence[FloatArray], counts: Sequence[int], kind: str, pooled: PartitionMoments) -> float:
-    """Return the excess loss of the stacked fit, with `weighting="auto"`."""
+    """Return the excess loss of the stacked fit with the weights of `weighting="auto"`, before its step towards a*."""
     moments = theory.sketch_moments(sketches, counts, sketch=kind)
     choice = theory.choose_stack(moments)
     rows = np.vstack([np.sqrt(weight) * matrix for weight, matrix in zip(choice.weights, sketches, strict=True)])
