@@ -118,8 +118,8 @@ class ValueTable:
             self._settle()
             keys, counts = (self.keys, other.keys >> finer), (self.key_counts, other.key_counts)
             self._merge(np.concatenate(keys), np.concatenate(counts))
-        for keys in other._waiting:
-            self._wait(keys >> finer)
+        for waiting in other._waiting:
+            self._wait(waiting >> finer)
         self._settle_if_many()
 
     def _wait(self, keys: IntArray) -> None:
