@@ -11,6 +11,9 @@ from benchmarks.accuracy.designs import DESIGNS
 
 _VERSIONS = ("partsketch", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "statsmodels", "polars-ols")
 
+#: Parts that are tables of certificates.
+_COVERAGES = ("averaged", "stacked", "whole", "samples", "hostile")
+
 #: Fewer digits than this of a prediction are a wrong answer, and are set in bold.
 _WRONG_DIGITS = 3.0
 
@@ -22,7 +25,7 @@ def parts(result: Mapping[str, Any]) -> dict[str, str]:
         "accuracy-nist": _digits("data set", result["nist"], {name: name for name in result["nist"]}),
         "accuracy-designs": _digits("columns", result["designs"], titles),
         "accuracy-intervals": _intervals(result["intervals"]),
-        **{f"accuracy-{name}": [_coverages(result[name])] for name in ("averaged", "stacked", "whole", "samples")},
+        **{f"accuracy-{name}": [_coverages(result[name])] for name in _COVERAGES},
         "accuracy-stacked-intervals": [_rates(result["stacked-intervals"], ("90%", "95%", "99%"))],
         "accuracy-test": [_rates(result["test"], ("rejected at 5%",))],
     }

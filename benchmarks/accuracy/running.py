@@ -15,6 +15,7 @@ from benchmarks.accuracy.contestants import TOOLS, Answer, answer_of
 from benchmarks.accuracy.designs import DESIGNS
 from benchmarks.accuracy.intervals import coverage
 from benchmarks.coverage import Coverage, coverage_rows
+from benchmarks.coverage_fits import fit_rows
 from benchmarks.coverage_whole import Rate, error_rows, rejection_rows, sample_rows, stack_rows, whole_rows
 from benchmarks.problem import FloatArray
 
@@ -41,7 +42,7 @@ def run_parts(quick: bool, names: list[str]) -> dict[str, Any]:
 
 
 #: Draws a line, 1,000 where nothing else is said: shares of 90% of averages and stacks are then known to 0.7 points.
-DRAWS = {"averaged": 2000, "stacked": 2000}
+DRAWS = {"averaged": 2000, "stacked": 2000, "hostile": 200}
 
 
 #: What is drawn many times: certificates of every kind of fit, intervals of stacked fits, the test of partitions.
@@ -50,6 +51,7 @@ COVERAGES: dict[str, Callable[[int], Iterator[Coverage | Rate]]] = {
     "stacked": stack_rows,
     "whole": whole_rows,
     "samples": sample_rows,
+    "hostile": fit_rows,
     "stacked-intervals": error_rows,
     "test": rejection_rows,
 }
