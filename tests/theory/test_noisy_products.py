@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from partsketch.theory.noisy_products import EDGE, NoisyFit, fit_noisy_products
+from partsketch.theory.noisy_products import EDGE, NoisyFit, excess_distribution, fit_noisy_products
 
 FloatArray = NDArray[np.float64]
 
@@ -74,8 +74,6 @@ def test_the_covariance_is_that_of_draws(products: FloatArray, fits: tuple[Float
 
 def test_what_is_lost_is_what_is_said(products: FloatArray, fits: tuple[FloatArray, list[NoisyFit]]) -> None:
     """The mean of 3,000 losses, each nearly a chi-square of 4 degrees of freedom, is known to 1.3%."""
-    from scipy.stats import chi2
-
     coefficients, found = fits
     lines, _ = mixed()
     gram = lines @ products @ lines.T
@@ -83,19 +81,41 @@ def test_what_is_lost_is_what_is_said(products: FloatArray, fits: tuple[FloatArr
     lost = np.einsum("ij,jk,ik->i", away, gram, away)
     said = np.array([fit.excess_loss for fit in found])
     assert lost.mean() == pytest.approx(said.mean(), rel=0.08)
-    freedom = np.array([fit.excess_freedom for fit in found])
-    low, high = (said / freedom * chi2.ppf(level, freedom) for level in (0.025, 0.975))
-    # Standard error of the coverage 0.4%; the law is of first order.
-    assert abs(np.mean((low < lost) & (lost < high)) - 0.95) < 0.015
+    some = slice(None, None, 5)
+    low, high = np.array([excess_distribution(fit.excess_weights).interval(0.95) for fit in found[some]]).T
+    # Standard error of the coverage 0.9%; the law is of first order.
+    assert abs(np.mean((low < lost[some]) & (lost[some] < high)) - 0.95) < 0.03
+
+
+@pytest.mark.parametrize("weights", [[1.0], [5.0, 0.1, 0.1], [1.0] * 12])
+def test_the_law_of_weighted_squares(weights: list[float]) -> None:
+    """Against 400,000 draws of another seed: tails of both are known to 0.1 points at the most."""
+    drawn = np.random.default_rng(7).normal(size=(400_000, len(weights))) ** 2 @ np.array(weights)
+    known = excess_distribution(np.array(weights))
+    for probability in (0.005, 0.025, 0.5, 0.975, 0.995):
+        # Four standard errors of both samples together.
+        room = 4 * np.sqrt(probability * (1 - probability) * (1 / 400_000 + 1 / 16_384))
+        assert np.mean(drawn < known.quantile(probability)) == pytest.approx(probability, abs=room)
+    drawn /= np.random.default_rng(8).chisquare(50, 400_000) / 50
+    divided = excess_distribution(np.array(weights), 50.0)
+    room = 4 * np.sqrt(0.025 * 0.975 * (1 / 400_000 + 1 / 16_384))
+    assert np.mean(drawn > divided.quantile(0.975)) == pytest.approx(0.025, abs=room)
 
 
 def test_the_minimal_loss_has_no_bias(products: FloatArray, fits: tuple[FloatArray, list[NoisyFit]]) -> None:
+    """Beside what the noise adds to it in the direction of the residuals, which is drawn and so known here."""
     _, found = fits
     losses = np.array([fit.minimal_loss for fit in found])
     deviation = float(np.mean([fit.loss_deviation for fit in found]))
     assert losses.std() == pytest.approx(deviation, rel=0.08)
-    # Five standard errors of the mean; without the term for what is lost it would be off by ten of them.
-    assert abs(losses.mean() - exact(products).minimal_loss) < 5 * deviation / np.sqrt(DRAWS)
+    best, draw = exact(products), np.random.default_rng(2)
+    lines, target = mixed()
+    residual = target - lines.T @ best.coefficients
+    added = np.array([residual @ noise(draw, 6, DEVIATION) @ residual for _ in range(DRAWS)])
+    left = losses - added - best.minimal_loss
+    # Without the term for what is lost the mean would be off by that: forty standard errors.
+    assert abs(left.mean()) < 5 * left.std() / np.sqrt(DRAWS)
+    assert np.mean([fit.excess_loss for fit in found]) > 30 * left.std() / np.sqrt(DRAWS)
 
 
 def test_what_is_below_the_edge_of_noise_is_raised_to_it(products: FloatArray) -> None:

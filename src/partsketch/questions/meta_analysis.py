@@ -193,7 +193,16 @@ class MetaAnalysis:
         return (
             *self.warnings,
             f"Intervals of random effects are by {law}. Errors of the partitions count as known.",
+            *(
+                ["The interval for another site takes τ² for known: it is rough (docs/mixed.md)."]
+                if self._predicts
+                else []
+            ),
         )
+
+    @property
+    def _predicts(self) -> bool:
+        return any(pooled.prediction is not None for pooled in self.pooled)
 
     def text(self, name: str | None = None) -> str:
         """Return the pooled values and the forest plot of one coefficient, by default the first feature."""

@@ -7,21 +7,28 @@ standard deviation s on the diagonal and s/√2 beside it. Then for every vector
 
 With the features written as rows of A and the target as a in the coordinates of T, Aᵀ = QR, the fit solves
 QᵀT̃Q φ = QᵀT̃a, θ = R⁻¹φ. Its distance from least squares without noise is (QᵀT̃Q)⁻¹Qᵀ(Eγ) with γ = a − Qφ, and what it
-loses is a sum of squares of normal numbers; both laws follow, with γ and QᵀTQ as they are estimated.
+loses is a sum of squares of normal numbers; both laws follow, with γ and QᵀTQ as they are estimated. Where features
+are correlated a few directions lose nearly all, and no single chi-square is close to that sum: it is drawn.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from partsketch.theory.arguments import FloatArray
+from partsketch.theory.confidence import PROBABILITIES, ConfidenceDistribution
 
 #: In units of the noise of one entry times √p, where the eigenvalues of noise alone end (the edge of the semicircle).
 #: What is below cannot be told from noise.
 EDGE = 2.0
+#: Draws behind an interval of what is lost, at the least and at the most, and numbers in all: at the most the tail of
+#: 2.5% is known to 0.12 points.
+_LEAST_DRAWS, _MOST_DRAWS, _NUMBERS = 1 << 12, 1 << 14, 1 << 21
+_SEED = 2116
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +44,8 @@ class NoisyFit:
     inverse
         Of the Gram matrix of the features: noise variance times this is the covariance around the true coefficients of
         what the rows leave open.
-    excess_loss, excess_freedom
-        What the fit is expected to lose, and the degrees of freedom of the chi-square that this loss is close to.
+    excess_loss, excess_weights
+        What the fit is expected to lose: the sum of the weights with which squares of normal numbers make this loss.
     minimal_loss, loss_deviation
         Loss of least squares without noise, estimated without bias to first order, and its standard deviation.
     signal
@@ -51,7 +58,7 @@ class NoisyFit:
     covariance: FloatArray
     inverse: FloatArray
     excess_loss: float
-    excess_freedom: float
+    excess_weights: FloatArray
     minimal_loss: float
     loss_deviation: float
     signal: float
@@ -92,16 +99,47 @@ def fit_noisy_products(products: FloatArray, features: FloatArray, target: Float
     noise = deviation**2 / 2 * (float(residual @ residual) * np.eye(count) + np.outer(inside, inside))
     back = np.linalg.inv(upper)
     spread = inverse @ noise @ inverse
-    weights = np.linalg.eigvals(inverse @ noise).real
+    # Those of a product of two positive definite matrices: rounding alone could make one negative.
+    weights = np.maximum(np.linalg.eigvals(inverse @ noise).real, 0.0)
     expected = float(weights.sum())
     return NoisyFit(
         coefficients=back @ solution,
         covariance=back @ spread @ back.T,
         inverse=back @ inverse @ back.T,
         excess_loss=expected,
-        excess_freedom=expected**2 / float(weights @ weights) if expected > 0 else float(count),
+        excess_weights=weights,
         minimal_loss=float(residual @ products @ residual) + expected,
         loss_deviation=deviation * float(residual @ residual),
         signal=float(values[0]) / unit if unit > 0 else math.inf,
         repaired=int(np.sum(values < floor)),
     )
+
+
+def excess_distribution(weights: FloatArray, below: float = math.inf) -> ConfidenceDistribution:
+    """Return the law of a weighted sum of squares of normal numbers, from fixed draws.
+
+    Parameters
+    ----------
+    weights : ndarray
+        At least zero.
+    below : float
+        Degrees of freedom of a mean square that the sum is divided by; infinite where it is divided by nothing.
+
+    Returns
+    -------
+    ConfidenceDistribution
+        By its quantiles.
+    """
+    values = _squares(len(weights)) @ weights
+    if math.isfinite(below):
+        values /= np.random.default_rng(_SEED + 1).chisquare(below, len(values)) / below
+    values.sort()
+    places = np.array(PROBABILITIES) * (len(values) - 1)
+    quantiles = np.interp(places, np.arange(len(values)), values)
+    return ConfidenceDistribution("quantiles", tuple(float(value) for value in quantiles))
+
+
+@lru_cache(maxsize=4)
+def _squares(count: int) -> FloatArray:
+    draws = max(_LEAST_DRAWS, min(_MOST_DRAWS, _NUMBERS // max(count, 1)))
+    return np.asarray(np.random.default_rng(_SEED).normal(size=(draws, count)) ** 2)

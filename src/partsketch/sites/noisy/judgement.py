@@ -18,7 +18,7 @@ from partsketch.model.methods import METHODS, NOISY
 from partsketch.model.record import PartitionRecord, Record
 from partsketch.sites.noisy.pool import Pool
 from partsketch.theory.confidence import ConfidenceDistribution
-from partsketch.theory.noisy_products import EDGE, NoisyFit
+from partsketch.theory.noisy_products import EDGE, NoisyFit, excess_distribution
 
 FloatArray = NDArray[np.float64]
 
@@ -122,16 +122,16 @@ def certify(regression: NoisyRegression, name: str, fit: NoisyFit) -> Certificat
     tells_loss = known and fit.minimal_loss > _LEAST_LOSS * fit.loss_deviation
     excess = fit.excess_loss * square
     relative = fit.excess_loss / fit.minimal_loss if tells_loss else None
-    confidence = ConfidenceDistribution("noncentral_f", (excess, fit.excess_freedom, math.inf, 0.0)) if known else None
+    confidence = excess_distribution(fit.excess_weights * square) if known else None
     share = None
     if relative is not None:
-        # The loss that it is divided by has noise of its own: the F variate with that variance to first order.
+        # The loss that it is divided by has noise of its own: a mean square with that variance to first order.
         below = 2 * (fit.minimal_loss / fit.loss_deviation) ** 2 if fit.loss_deviation > 0 else math.inf
-        share = ConfidenceDistribution("noncentral_f", (relative, fit.excess_freedom, below, 0.0))
+        share = excess_distribution(fit.excess_weights / fit.minimal_loss, below)
     return Certificate(
         kind="approximate" if known else "unavailable",
         excess_loss=excess if known else None,
-        standard_error=excess * math.sqrt(2 / fit.excess_freedom) if known else None,
+        standard_error=math.sqrt(2 * float(fit.excess_weights @ fit.excess_weights)) * square if known else None,
         relative_excess_loss=relative,
         minimal_loss=fit.minimal_loss * square if tells_loss else None,
         divergence=None,
