@@ -22,6 +22,7 @@ def parts(saved: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
         "privacy-losses": (_losses(lost), "losses", lost),
         "privacy-stated": (_stated(stated), "stated-", stated),
         "privacy-others": (_others(others), "other-", others),
+        "privacy-lucky": (_lucky([*stated, *others]), "", [*stated, *others]),
     }
     return {
         name: "\n".join(["", *lines, "", _origin(saved, begin)]) + "\n\n" if found else "\nNot run yet.\n\n"
@@ -59,6 +60,22 @@ def _others(lines: Sequence[Line]) -> Iterator[str]:
         own = [line for line in lines if (line["design"], line["rows"]) == (design, rows)]
         cells = [_cell(line, epsilon) for line in own for epsilon in OTHER_EPSILONS]
         yield f"| {design} | {rows:,} | " + " | ".join(cells) + " |"
+
+
+def _lucky(lines: Sequence[Line]) -> Iterator[str]:
+    """Say what is known of files that state something where most state nothing, and of all files together."""
+    cells = [(line, cell) for line in lines for cell in line["cells"].values() if cell["stated"]]
+    wrong = max(cell["stated"] / line["files"] * (1 - cell["cost"]) for line, cell in cells)
+    yield f"Of all files of a cell at most {100 * wrong:.1f}% state an interval of what privacy cost that misses."
+    few = [(cell["cost"], cell, line) for line, cell in cells if 20 <= cell["stated"] <= line["files"] / 2]
+    if few:
+        worst, cell, line = min(few, key=lambda entry: entry[0])
+        yield (
+            f"But where most files state nothing, those that do were lucky, and it shows: at the worst "
+            f"{cell['stated']:,} of {line['files']:,} files state something ({line['design']}, {line['rows']:,} rows, "
+            f"{line['columns']} columns), and {100 * worst:.0f}% of their intervals hold what privacy cost, "
+            f"{100 * cell['truth']:.0f}% the truth."
+        )
 
 
 def _cell(line: Line, epsilon: float) -> str:

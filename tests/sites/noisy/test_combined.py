@@ -13,6 +13,7 @@ import partsketch as ps
 from partsketch import InputError, PartsketchWarning
 from partsketch.engines.local import LocalEngine
 from partsketch.fitting.data_request import DataRequest
+from partsketch.sites.noisy import mechanism
 from partsketch.sites.noisy.bounds import measures_of
 from partsketch.sites.noisy.mechanism import draw_noise, noisy_products
 from partsketch.sites.noisy.products import sum_products
@@ -66,6 +67,15 @@ def test_what_noise_drowns_is_not_stated(tmp_path: Path) -> None:
         model.conf_int()
     model.save(tmp_path / "model.json")
     assert ps.load(tmp_path / "model.json").certificate.kind == "unavailable"
+
+
+def test_what_may_have_passed_by_luck_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without noise the signal is known: 300 rows at ε = 0.7 are just above the limit of 3, at ε = 1 well above."""
+    monkeypatch.setattr(mechanism, "draw_noise", lambda count, epsilon, delta: [0] * count)
+    with pytest.warns(PartsketchWarning, match="by luck of its noise"):
+        near = ps.combine(noisy(tmp_path, table(300), epsilon=0.7))
+    assert near.inferences[0].standard_errors is not None
+    assert not ps.combine(noisy(tmp_path, table(300), label="far")).record.warnings
 
 
 @pytest.mark.parametrize(

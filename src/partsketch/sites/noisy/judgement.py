@@ -114,6 +114,21 @@ def doubt(fit: NoisyFit) -> str:
     return ""
 
 
+def caution(fit: NoisyFit) -> str:
+    """Return a sentence where errors are stated that luck may have let through; empty elsewhere.
+
+    The noise of an eigenvalue has a standard deviation of √(2/p) in the units of the signal. A file that passes the
+    limit by fewer than two of them may be one of few that do, and its noise is then not drawn as the law has it.
+    """
+    if doubt(fit) or fit.signal >= LEAST_SIGNAL + 2 * math.sqrt(2 / len(fit.coefficients)):
+        return ""
+    return (
+        "The noise of the promise is close to what the features tell: if other files of such rows would state no "
+        "errors, this one does by luck of its noise, and its intervals are too short; it takes more rows, fewer "
+        "columns or a larger epsilon."
+    )
+
+
 def certify(regression: NoisyRegression, name: str, fit: NoisyFit) -> Certificate:
     """Return what privacy cost: the loss above least squares on the same rows without noise."""
     square = regression.unit(name) ** 2
@@ -259,6 +274,7 @@ def _warnings(regression: NoisyRegression, fits: Sequence[NoisyFit]) -> list[str
         for name, fit in zip(regression.targets, fits, strict=True)
         if (why := doubt(fit))
     ]
+    found += list(dict.fromkeys(sentence for fit in fits if (sentence := caution(fit))))
     meant = set(first.about.targets)
     other = [name for name in regression.targets if name not in meant]
     if other and first.clips:
