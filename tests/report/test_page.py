@@ -64,6 +64,25 @@ def test_rows_in_memory_get_a_python_call() -> None:
     assert np.array_equal(again.coef_, model.coefficients[:, 0])
 
 
+def test_models_of_files_and_summaries_are_made_again_by_their_own_calls(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = table(900).drop_columns(["x5"])
+    for site, part in (("north", rows.slice(0, 400)), ("south", rows.slice(400))):
+        ps.summarise(part, site=site, n_partitions=2, partition_by="order").save(f"{site}.psk")
+        ps.sketch(part, "y", site=site, random_state=1).save(f"{site}-sketch.psk")
+    summaries = ps.read_summaries(["north.psk", "south.psk"])
+    models = [
+        ps.combine(["north.psk", "south.psk"], "y", ["x1", "x2"], alpha=2.0),
+        ps.combine(["north-sketch.psk", "south-sketch.psk"], method="partition", fit_intercept=False),
+        summaries.fit("y", ["x1"], intercept="partition", vcov="CRV1"),
+        summaries.instrument("y", "x1", ["x2", "x3"], ["x4"]),
+        summaries.lasso_path("y", ["x1", "x2"], folds=2).model("best"),
+    ]
+    for model in models:
+        again = eval(repeat_command(model), {"partsketch": ps, "summaries": summaries})
+        np.testing.assert_allclose(again.coefficients, model.coefficients, rtol=1e-12)
+
+
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 @pytest.mark.parametrize("rows", [100, 5000, 60_000])
 def test_residuals_are_those_of_the_rows_sampled(rows: int, ending: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from partsketch.common.units import p_value_phrase
 from partsketch.fitting.options import FitOptions
-from partsketch.model.methods import METHODS
+from partsketch.model.methods import METHODS, NOISY
 from partsketch.model.model import Model
 from partsketch.model.summary_table import provenance
 from partsketch.report.charts.scales import percent, short
@@ -31,6 +31,10 @@ _DEFAULTS = {
 def repeat_command(model: Model) -> str:
     """Return the command, or the Python call for rows in memory, that makes this model again."""
     options, asked = dict(model.record.options), model.record.asked
+    if "files" in options:
+        return _combination(options, model)
+    if "intercept" in options:
+        return _question(options, model)
     if not asked or asked["paths"] is None:
         return _python_call(options, model)
     words = ["partsketch", "fit", *asked["paths"]]
@@ -53,6 +57,36 @@ def repeat_command(model: Model) -> str:
     words += ["--encode"] if asked["encode"] else []
     words += ["--missing", asked["missing"]] if asked["missing"] != "error" else []
     return shlex.join([*words, "--model", "model.json"])
+
+
+def _combination(options: dict[str, Any], model: Model) -> str:
+    """Return the call that makes a model of files again; `summaries` stands for what had no file."""
+    names = [file["file"] for file in options["files"]]
+    # Partitions of one file are told apart by what is in brackets behind its name.
+    paths = list(dict.fromkeys(name.split(".psk (")[0] + ".psk" if ".psk (" in name else name for name in names))
+    files = repr(paths) if all(path.endswith(".psk") for path in paths) else "summaries"
+    target, features = list(model.target_names), list(model.feature_names)
+    given = {"fit_intercept": True, "averaging": "equal", "weighting": "rows", "alpha": 0.0}
+    changed = [f"{name}={options[name]!r}" for name, usual in given.items() if options.get(name, usual) != usual]
+    changed += [f"method={options['method']!r}"] if options["method"] != NOISY else []
+    return ", ".join([f"partsketch.combine({files}, {target!r}, {features!r}", *changed]) + ")"
+
+
+def _question(options: dict[str, Any], model: Model) -> str:
+    """Return the call that asks summaries the same again."""
+    targets, features = list(model.target_names), list(model.feature_names)
+    intercept = f"intercept={options['intercept']!r}"
+    if "instruments" in options:
+        endogenous = options["endogenous"]
+        exogenous = [name for name in features if name not in endogenous]
+        columns = f"{targets[0]!r}, {endogenous!r}, {options['instruments']!r}, {exogenous!r}"
+        return f"summaries.instrument({columns}, {intercept}, vcov={options['vcov']!r})"
+    if "l1_ratio" in options:
+        # Of a single penalty folds choose nothing.
+        penalty = f"alphas=[{options['alpha']!r}], l1_ratio={options['l1_ratio']!r}, folds=2"
+        return f"summaries.lasso_path({targets[0]!r}, {features!r}, {penalty}, {intercept}).model()"
+    penalty = f"alpha={options['alpha']!r}, vcov={options['vcov']!r}"
+    return f"summaries.fit({targets!r}, {features!r}, {intercept}, {penalty})"
 
 
 def _python_call(options: dict[str, Any], model: Model) -> str:

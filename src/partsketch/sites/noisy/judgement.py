@@ -27,7 +27,7 @@ LEAST_SIGNAL = 3.0
 #: A minimal loss of fewer standard deviations of its noise divides nothing. It is told from nothing earlier, but files
 #: that pass a low limit by luck of the noise state a share that is too small: at 4 one in six of them misses, where a
 #: tenth of the files pass.
-_LEAST_LOSS = 8.0
+_LEAST_LOSS = 6.0
 
 
 @dataclass(frozen=True, eq=False)
