@@ -25,7 +25,7 @@ FloatArray = NDArray[np.float64]
 #: Below this the laws, which hold to first order, give intervals that are too wide by more than a point.
 LEAST_SIGNAL = 3.0
 #: A minimal loss of fewer standard deviations of its noise divides nothing. It is told from nothing earlier, but files
-#: that pass a low limit by luck of the noise state a share that is too small: at 4 one in six of them misses, where a
+#: that pass a low limit by luck of the noise state a share that is too small: at 6 one in seven of them misses, where a
 #: tenth of the files pass.
 _LEAST_LOSS = 6.0
 
