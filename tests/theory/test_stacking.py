@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -94,6 +96,18 @@ def test_certificate_holds_for_unlike_partitions(
     for share, level in zip(shares, LEVELS, strict=True):
         assert share > level - 0.015 - 3 * np.sqrt(level * (1 - level) / draws)
         assert share < min(level + 0.06, 1.0001)
+
+
+def test_departures_of_coefficients_are_part_of_the_loss() -> None:
+    exact, size = theory.moments_of(partitions(WIDE, np.ones(K), 1.0, (100,) * K)), D + 8
+    factors = [next(iter(simulate.draw_sketches(part, size, 1, np.random.default_rng(1)))) for part in exact]
+    fit = theory.stacked_fit([theory.PartitionMoments(factor, size) for factor in factors], (100,) * K)
+    none = theory.certify_stacked(replace(fit, departures=np.zeros_like(fit.departures)))
+    added = float((fit.sampling / fit.sizes * np.trace(fit.departures, axis1=1, axis2=2)).sum())
+    stated = theory.certify_stacked(fit).excess_loss
+    assert none.excess_loss is not None
+    assert added > 0.1 * none.excess_loss
+    assert stated == pytest.approx(none.excess_loss + added, rel=1e-9)
 
 
 def test_intervals_of_coefficients_hold_when_noise_differs() -> None:
