@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from partsketch import theory
 from partsketch.theory import excess_law as law_module
-from partsketch.theory.excess_draws import distribution_of, told_of, variance_between
+from partsketch.theory.excess_draws import GramNoise, distribution_of, excess_distributions, told_of, variance_between
 from partsketch.theory.excess_law import ExcessLaw, FitInSketches, excess_law
 from partsketch.theory.partition_certificate import excess_scalars
 
@@ -171,3 +171,22 @@ def test_lower_ends_make_up_for_upper_ends_that_cover_too_often() -> None:
         assert np.mean((without >= low) & (without <= high)) == pytest.approx(share, abs=0.01)
     # A share of draws without μ that is below the chance of the end says that μ is not zero.
     assert distribution_of(drawn, without, 0.01, False).quantile(0.05) == pytest.approx(np.quantile(drawn, 0.05))
+
+
+def test_the_error_is_drawn_given_the_distance_that_is_seen() -> None:
+    """The law written out for one variance in all directions, and drawn by other means: 100,000 draws."""
+    rank, seen, crossed, fit = 6, 1.0, 1.0, 2.0
+    distance = np.full(rank, np.sqrt(12 / rank))
+    same = np.eye(rank)[None]
+    law = ExcessLaw(
+        distance, fit * same, crossed * same, seen * same, 1e9, 0.0, 0.0, 0.0, np.zeros((2, rank, rank)), True
+    )
+    found, _, _ = excess_distributions(law, GramNoise(1e9, 0.0), 1.0)
+    rng = np.random.default_rng(21)
+    between = np.maximum(distance @ distance / rng.chisquare(rank, 100_000) - seen, 0.0)[:, None]
+    mean = (crossed + between) / (seen + between) * distance
+    spread = np.sqrt(fit + between - (crossed + between) ** 2 / (seen + between))
+    lengths = np.sum((mean + spread * rng.standard_normal(mean.shape)) ** 2, axis=1)
+    # The median of 8,192 draws has an error of about 0.6% of the spread; without the regression it would be 30% less.
+    assert found.quantile(0.5) == pytest.approx(np.median(lengths), rel=0.03)
+    assert found.quantile(0.9) == pytest.approx(np.quantile(lengths, 0.9), rel=0.03)
