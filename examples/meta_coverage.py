@@ -1,5 +1,7 @@
 """How often intervals of a meta-analysis hold with few sites: the table of docs/mixed.md, about two minutes.
 
+`python examples/meta_coverage.py 100` draws fewer.
+
 True coefficients of the sites are normal with variance τ²; errors of the sites are known, their variances drawn evenly
 from half to one and a half times a mean. Each line has 2,000 draws: standard error of 95% half a point.
 """
@@ -7,6 +9,7 @@ from half to one and a half times a mean. Each line has 2,000 draws: standard er
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 
@@ -31,7 +34,7 @@ def shares(sites: int, between: float, mean: float, seed: int, draws: int = DRAW
     return {name: count / draws for name, count in hits.items()}
 
 
-def main() -> None:
+def main(draws: int) -> None:
     """Print the table."""
     print("| sites | τ² against the sites' error variances | mean | mean, normal law | another site | τ² |")
     print("|---:|---|---:|---:|---:|---:|")
@@ -39,10 +42,10 @@ def main() -> None:
     for sites in (3, 5, 10, 20):
         for told, between, mean in (("none", 0.0, 1.0), ("as large", 1.0, 1.0), ("ten times", 1.0, 0.1)):
             seed += 1
-            held = shares(sites, between, mean, seed)
+            held = shares(sites, between, mean, seed, draws)
             cells = " | ".join(f"{100 * value:.1f}" for value in held.values())
             print(f"| {sites} | {told} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else DRAWS)

@@ -66,7 +66,7 @@ PRINTED = {
 
 
 #: Simulations that need not be long here.
-ARGUMENTS = {"averaging_weights.py": "3", "rounds.py": "1"}
+ARGUMENTS = {"averaging_weights.py": "3", "meta_coverage.py": "20", "rounds.py": "1"}
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda script: script.name)

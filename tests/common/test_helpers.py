@@ -17,7 +17,7 @@ def _with_helpers(count: int, work: object) -> None:
     threads = [threading.Thread(target=helpers.help) for _ in range(count)]
     for thread in threads:
         thread.start()
-    while helpers._idle < count:
+    while helpers.idle < count:
         pass
     try:
         with helped_by(helpers):

@@ -184,9 +184,9 @@ def test_closing_stops_the_remote_work(ray_engine: Any, tmp_path: Path) -> None:
 
 def test_a_deadline_brings_what_is_there(ray_engine: Any) -> None:
     slow = MadeUpRows(400 * SEGMENT_ROWS, slow_until=400 * SEGMENT_ROWS)
-    tasks = make_tasks(slow, single_partition(slow.row_count))[:40]
+    tasks = make_tasks(slow, single_partition(slow.row_count))
     # On a busy machine nothing may be done within the first deadline.
-    for seconds in (2, 10, 60):
+    for seconds in (4, 20, 60):
         started = time.monotonic()
         outcomes = list(ray_engine.run(slow, EXACT, tasks, started + seconds))
         assert seconds <= time.monotonic() - started < seconds + 5
@@ -194,7 +194,7 @@ def test_a_deadline_brings_what_is_there(ray_engine: Any) -> None:
         if done:
             break
     assert done
-    assert len(set(done)) == len(done) < 40
+    assert len(set(done)) == len(done) < len(tasks)
 
 
 def test_a_killed_worker_changes_nothing(ray_engine: Any, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partsketch.questions.descent import minimise
 
@@ -16,7 +17,7 @@ def test_a_column_that_hardly_takes_part_is_found() -> None:
     for _ in range(40):
         rows = rng.normal(size=(30, 4))
         rows[:, 1:] += 3 * rng.normal(size=(30, 1))
-        root = np.linalg.qr(rows, mode="r")
+        root: NDArray[np.float64] = np.asarray(np.linalg.qr(rows, mode="r"))
         right = root @ [0.0, 1.0, 2.0, 3.0]
         absolute = np.full(4, 1e-3 * float(np.abs(root.T @ right).max()))
         without = np.r_[0.0, minimise(root[:, 1:], right, absolute[1:], np.zeros(3), np.zeros(3))]

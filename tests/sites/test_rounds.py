@@ -173,7 +173,7 @@ def test_noise_and_errors_after_a_round_are_written_out() -> None:
     """The inverse of a sketched Gram matrix is too large by M/(M − d + 1), a third for sketches as short as these."""
     sites = tables(6)
     rounds = stepped(ps.refine(sketched(sites, size=12, random_state=1)), sites)
-    start, number, columns, rows = rounds._start, 1, 7, 800
+    start, number, columns, rows = rounds.preconditioner, 1, 7, 800
     known, certificate = start.by_target[number], rounds.model.certificates[number]
     assert certificate.noise_variance == pytest.approx((certificate.minimal_loss or 0) / (rows - columns), rel=1e-12)
     left = (certificate.excess_loss or 0) / columns

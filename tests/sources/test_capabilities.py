@@ -21,6 +21,7 @@ from partsketch.sources.base import Block, Capabilities, Codes, DenseBlock, Part
 from partsketch.sources.cluster.remote import part_of
 from partsketch.sources.files.paths import DataFiles
 from partsketch.sources.labelled import LabelledSource
+from partsketch.sources.read_ahead import ReadAhead
 from partsketch.sources.shifted import ShiftedSource
 from partsketch.sources.standardised import StandardisedSource
 from partsketch.sources.wrapper import SourceWrapper
@@ -81,6 +82,7 @@ def wrapped() -> dict[type[SourceWrapper], SourceWrapper]:
     able = Able(array_source(X, Y))
     partitioning = single_partition(ROWS)
     return {
+        ReadAhead: ReadAhead(able),
         LabelledSource: LabelledSource.from_values(able, np.array(["a", "b"] * 3)),
         ShiftedSource: ShiftedSource(able, 10),
         StandardisedSource: StandardisedSource(able, np.zeros(X.shape[1] + 1), np.ones(X.shape[1] + 1)),

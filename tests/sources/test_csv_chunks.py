@@ -93,7 +93,7 @@ def test_no_line_is_cut_within_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_before_a_fault_come_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("name,x\n" + "".join(f"a,{i}\n" for i in range(400)))
-    parsed = csv_chunks._parsed_chunks
+    parsed = csv_chunks.parsed_chunks
 
     def broken(*arguments: Any) -> Iterator[Any]:
         for number, batch in enumerate(parsed(*arguments)):
@@ -101,7 +101,7 @@ def test_rows_before_a_fault_come_once(tmp_path: Path, monkeypatch: pytest.Monke
                 raise pa.ArrowInvalid("broken")
             yield batch
 
-    monkeypatch.setattr(csv_chunks, "_parsed_chunks", broken)
+    monkeypatch.setattr(csv_chunks, "parsed_chunks", broken)
     # The plain way reads in blocks, too, and the fourth chunk begins within one of them.
     monkeypatch.setattr(csv_stream, "BLOCK_BYTES", 700)
     assert in_chunks(path, 500, monkeypatch).column("x").to_pylist() == [float(i) for i in range(400)]

@@ -14,6 +14,9 @@ from partsketch.sources.base import IntArray
 
 BoolArray = NDArray[np.bool_]
 
+#: Texts that are looked at first, and most different ones of which a column of codes is made.
+_FIRST_TEXTS, _MOST_CODED = 1 << 14, 1 << 12
+
 
 def as_numbers(column: Any) -> tuple[NDArray[np.generic], BoolArray | None]:
     """Return the values of a numeric column and where they are null (None: nowhere); a null's value is arbitrary.
@@ -131,3 +134,16 @@ def coded(column: Any, code_of: Mapping[str, int]) -> tuple[IntArray, BoolArray,
     if not unknown.any():
         return translated, missing, None, []
     return translated, missing, unknown, [texts[code] for code in codes[unknown].tolist()]
+
+
+def with_codes(column: Any) -> Any:
+    """Return a column of texts as codes, if the first of them are few; any other column as it is."""
+    from pyarrow import types
+
+    if not (types.is_string(column.type) or types.is_large_string(column.type)):
+        return column
+    if len(column[:_FIRST_TEXTS].unique()) > _MOST_CODED:
+        return column
+    coded = column.dictionary_encode()
+    few = coded.num_chunks > 0 and len(coded.chunk(0).dictionary) <= _MOST_CODED
+    return coded if few else column

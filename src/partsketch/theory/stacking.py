@@ -26,11 +26,11 @@ from numpy.typing import ArrayLike
 
 from partsketch.common.errors import InputError
 from partsketch.common.sketch_law import SketchLaw
-from partsketch.common.special import polygamma
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size
 from partsketch.theory.gram_pairs import GramPairs
 from partsketch.theory.moments import PartitionMoments, moments_of
+from partsketch.theory.stack_step import gaps_to_exact, price_of_following, step_towards_exact
 from partsketch.theory.turned_grams import parts_of
 
 #: Estimates of v_i and c_i need each other; the second round changes them by less than a hundredth.
@@ -189,12 +189,11 @@ def stacked_fit(
     metric = np.tensordot(1 / given, grams, axes=1)
     noise = np.maximum(variances, 0.0) * sizes / counts
     turns, step = np.broadcast_to(np.eye(rank), grams.shape), np.zeros(rank)
-    gaps = before = _gaps(grams, given, noise, turns) if weighted else np.zeros_like(grams)
+    gaps = before = gaps_to_exact(grams, given, noise, turns) if weighted else np.zeros_like(grams)
     if weighted and rank == len(pooled.solution):
-        turns, step = _step(
-            grams, scores, metric, 1 / (given * (1 + np.maximum(counts / sizes - counts / rotations, 0)))
-        )
-        gaps = _gaps(grams, given, noise, turns)
+        behind = 1 + np.maximum(counts / sizes - counts / rotations, 0)
+        turns, step = step_towards_exact(grams, scores, metric, 1 / (given * behind))
+        gaps = gaps_to_exact(grams, given, noise, turns)
     return StackedFit(
         pooled=pooled,
         grams=grams,
@@ -210,7 +209,7 @@ def stacked_fit(
         gaps=gaps,
         step=pooled.inverse_root @ step,
         turns=turns,
-        followed=_followed(grams, noise * (1 + sampling * counts / sizes), sizes, following),
+        followed=price_of_following(grams, noise * (1 + sampling * counts / sizes), sizes, following),
     )
 
 
@@ -222,43 +221,6 @@ def stack_weights(weights: ArrayLike | None, count: int) -> FloatArray:
     if values.shape != (count,) or not np.all(np.isfinite(values)) or np.any(values <= 0):
         raise InputError(f"weights must be {count} positive numbers, one per sketch.")
     return np.asarray(values / values.mean())
-
-
-def _gaps(grams: FloatArray, weights: FloatArray, noise: FloatArray, turns: FloatArray) -> FloatArray:
-    """Covariance of the weighted less the exact fit to all rows: `σ_i² D_i G_i D_iᵀ`, `D_i = ω_i P_i A_w⁻¹ − G⁻¹`.
-
-    In coordinates in which `A_w = Σ ω_i A_i` is the identity; `noise` is `ω_i σ_i²`, and `grams` are `ω_i A_i`.
-    """
-    inverse = np.linalg.inv(np.tensordot(1 / weights, grams, axes=1))
-    away = turns - inverse[None] / weights[:, None, None]
-    return np.asarray(noise[:, None, None] * (away @ grams @ away.transpose(0, 2, 1)))
-
-
-def _step(
-    grams: FloatArray, scores: FloatArray, metric: FloatArray, shares: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return P_i and the step `Ĝ⁻¹ Σ κ_i/ω_i s_i` of the weighted fit, s_i its scores and `shares` the κ_i/ω_i.
-
-    With s_i the sketched noise before the fit, scores are `s_i − A_i Σ s_j`, so that the error is `Σ P_i s_i`,
-    `P_i = I + Ĝ⁻¹ (κ_i/ω_i I − Σ κ_j/ω_j A_j)`.
-    """
-    inverse, one = np.linalg.inv(metric), np.eye(len(metric))
-    turns = one + inverse @ (shares[:, None, None] * one - np.tensordot(shares, grams, axes=1))
-    return np.asarray(turns), np.asarray(inverse @ (shares @ scores))
-
-
-def _followed(grams: FloatArray, noise: FloatArray, sizes: FloatArray, following: ArrayLike | None) -> FloatArray:
-    """Return `2 λ_i e_i (A_i − A_i²)` times the noise of a sketch row, e_i the variance of log σ̂_i².
-
-    A weight that follows the noise by λ_i is off by `−λ_i ε_i`, ε_i the error of log σ̂_i², and moves the fit by as much
-    of its scores, whose covariance is `A_i − A_i²` (A = I). That is λ_i² e_i of it. And `Σ ω̂_i² v̂_i A_i` is short of
-    (2λ_i − λ_i²) e_i of the same, for weights are large where v̂_i came out small.
-    """
-    if following is None:
-        return np.zeros_like(grams)
-    freedom = sizes - np.trace(grams, axis1=1, axis2=2)
-    factors = 2 * np.asarray(following, dtype=np.float64) * polygamma(1, freedom / 2) * noise
-    return np.asarray(factors[:, None, None] * (grams - grams @ grams))
 
 
 def _require_openness(shares: FloatArray, sizes: FloatArray, rank: int) -> None:

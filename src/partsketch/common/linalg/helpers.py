@@ -49,7 +49,7 @@ class Helpers:
     def __init__(self) -> None:
         self._asked: SimpleQueue[_Shared | None] = SimpleQueue()
         self._lock = threading.Lock()
-        self._idle = 0
+        self.idle = 0
         self._closed = False
 
     def help(self) -> None:
@@ -57,7 +57,7 @@ class Helpers:
         with self._lock:
             if self._closed:
                 return
-            self._idle += 1
+            self.idle += 1
         while (shared := self._asked.get()) is not None:
             shared.work()
 
@@ -65,13 +65,13 @@ class Helpers:
         """Let all who help go."""
         with self._lock:
             self._closed = True
-            for _ in range(self._idle):
+            for _ in range(self.idle):
                 self._asked.put(None)
 
     def share(self, parts: Sequence[Part]) -> None:
         """Do all parts, together with those who have nothing else to do."""
         shared = _Shared(parts)
-        for _ in range(self._idle):
+        for _ in range(self.idle):
             self._asked.put(shared)
         shared.finish()
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.lanes import LANES
 from partsketch.fitting.robust import kernels
+from partsketch.fitting.robust.cluster_lines import ClusterLines
 from partsketch.sketches.base import SEGMENT_ROWS, Merging
 from partsketch.sources.base import Block, Source
 from partsketch.summaries.partitions import Partitioning
@@ -218,41 +219,6 @@ class _Squares(_Feeder):
         return tuple(self._sums)
 
 
-class _Lines:
-    """The sums of clusters, a line each."""
-
-    def __init__(self, request: ScoreRequest, numbers: int) -> None:
-        self._most = request.clusters
-        # Where a segment may have rows of all clusters, each has its line at once, in the order of their numbers.
-        self._seen: NDArray[np.bool_] | None = None
-        if request.clusters <= request.segment_rows:
-            self._seen = np.zeros(request.clusters, dtype=bool)
-            self.slots = np.arange(request.clusters)
-            self.sums = np.zeros((request.clusters, numbers))
-            self.sums[:, -1] = self.slots
-        else:
-            self.slots = np.full(request.clusters, -1, dtype=np.int64)
-            self.sums = np.empty((64, numbers))
-        self.used = 0
-
-    def prepare(self, labels: IntArray) -> None:
-        """See that there is room for these clusters."""
-        if self._seen is not None:
-            self._seen[labels] = True
-        elif self.used + len(labels) > len(self.sums):
-            size = min(max(2 * len(self.sums), self.used + len(labels)), self._most + len(labels))
-            grown = np.empty((size, self.sums.shape[1]))
-            grown[: self.used] = self.sums[: self.used]
-            self.sums = grown
-
-    def found(self) -> tuple[FloatArray, ...]:
-        """Return the lines of clusters that have rows."""
-        if self._seen is not None:
-            return (self.sums if self._seen.all() else self.sums[self._seen],)
-        # In the order of the clusters' numbers.
-        return (self.sums[self.slots[np.flatnonzero(self.slots >= 0)]],)
-
-
 class _Clusters(_Feeder):
     """Sums scores, and for the jackknife products of columns, by cluster."""
 
@@ -260,7 +226,11 @@ class _Clusters(_Feeder):
         super().__init__(request, partition, segment)
         width = request.width
         self._products = self._targets * width
-        self._lines = _Lines(request, self._products + (width * (width + 1) // 2 if request.kind == "CRV3" else 0) + 1)
+        self._lines = ClusterLines(
+            request.clusters,
+            request.segment_rows,
+            self._products + (width * (width + 1) // 2 if request.kind == "CRV3" else 0) + 1,
+        )
 
     def _turned(self, rows: FloatArray) -> FloatArray:
         """Return rows in the coordinates of the fit, one line each."""
@@ -295,7 +265,7 @@ class _RowScores:
         self._coefficients[:, : self._columns] = -request.coefficients.T
         of_target = np.arange(self._targets)
         self._coefficients[of_target, self._columns + of_target] = 1.0 / request.target_units
-        self._lines = _Lines(request, self._targets * step)
+        self._lines = ClusterLines(request.clusters, request.segment_rows, self._targets * step)
         self._count, self._weight = 0, 0.0
 
     def feed(self, block: Block, begin: int, end: int) -> None:

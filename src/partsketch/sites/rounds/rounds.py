@@ -101,7 +101,8 @@ class Rounds:
         return _stacked(self.named, first.targets, first.features, bool(first.free))
 
     @cached_property
-    def _start(self) -> Preconditioner:
+    def preconditioner(self) -> Preconditioner:
+        """What the sketches say of the metric in which steps are made."""
         return Preconditioner.of(self._fit)
 
     def step(self, answers: Sequence[Answer | str | PathLike[str]]) -> Rounds:
@@ -118,7 +119,7 @@ class Rounds:
             With a better model, its certificate, and the next question.
         """
         read = [entry if isinstance(entry, Answer) else Answer.load(entry) for entry in answers]
-        given = check_answers(self.named, self.question, read, self._start.standard)
+        given = check_answers(self.named, self.question, read, self.preconditioner.standard)
         if self.answers:
             check_history(self.answers[-1], given, self.questions[-2:])
         done = Rounds(self.named, self.questions, (*self.answers, given))
@@ -138,16 +139,16 @@ class Rounds:
         Up to the first number of rounds whose median is below one millionth, or the twelfth. It is the same before any
         round and after; the certificate of the model says what was reached.
         """
-        rows = min(max(target.rows, target.fit.pooled.rank + 1.0) for target in self._start.by_target)
-        found = forecast_rounds(len(self._start.columns), rows, _MOST_FORECAST)
+        rows = min(max(target.rows, target.fit.pooled.rank + 1.0) for target in self.preconditioner.by_target)
+        found = forecast_rounds(len(self.preconditioner.columns), rows, _MOST_FORECAST)
         enough = next((entry.rounds for entry in found if entry.median < NEARLY_EXACT), found[-1].rounds)
         return found[: enough + 1]
 
     @cached_property
     def _law(self) -> tuple[RoundLaw, ...]:
         """The law of what is left, for each target."""
-        sizes = [max(target.rows, target.fit.pooled.rank + 1.0) for target in self._start.by_target]
-        laws = {size: round_law(len(self._start.columns), size, self.finished) for size in dict.fromkeys(sizes)}
+        sizes = [max(target.rows, target.fit.pooled.rank + 1.0) for target in self.preconditioner.by_target]
+        laws = {size: round_law(len(self.preconditioner.columns), size, self.finished) for size in dict.fromkeys(sizes)}
         return tuple(laws[size] for size in sizes)
 
     @cached_property
@@ -157,7 +158,7 @@ class Rounds:
         with one_thread_each():
             return tuple(
                 advance([point[:, number] for point in points], [g[:, number] for g in gradients], known.fit.pooled)
-                for number, known in enumerate(self._start.by_target)
+                for number, known in enumerate(self.preconditioner.by_target)
             )
 
     def _next_coefficients(self) -> FloatArray:
@@ -173,7 +174,8 @@ class Rounds:
         told = [answer.losses for answer in self.answers[-1] if answer.losses is not None]
         losses = np.sum(told, axis=0) if len(told) == len(self.answers[-1]) else None
         coefficients = self.questions[self.finished].coefficients
-        return refined_model(self._fit, self._start, coefficients, self._advances, self._law, losses, self.finished)
+        start = self.preconditioner
+        return refined_model(self._fit, start, coefficients, self._advances, self._law, losses, self.finished)
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Keep everything in a folder: sketches, questions and answers."""
@@ -208,7 +210,7 @@ class Rounds:
         while (place / question_name(len(questions) + 1)).is_file():
             number = len(questions)
             given = [Answer.load(path) for path in sorted((place / f"round-{number}").glob("*.psa"))]
-            answers = check_answers(named, questions[-1], given, rounds._start.standard)
+            answers = check_answers(named, questions[-1], given, rounds.preconditioner.standard)
             questions.append(Question.load(place / question_name(number + 1)))
             if any(not np.array_equal(getattr(questions[-1], name), getattr(questions[0], name)) for name in _KEPT):
                 raise InputError(f"The questions in {place} are not of the same rounds.")

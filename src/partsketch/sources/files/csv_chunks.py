@@ -35,7 +35,7 @@ def csv_batches(data_files: DataFiles, index: int, types: dict[str, Any], names:
 
     delivered = 0
     try:
-        for batch in _parsed_chunks(data_files, index, types, names):
+        for batch in parsed_chunks(data_files, index, types, names):
             yield batch
             delivered += batch.num_rows
         return
@@ -53,7 +53,8 @@ class _PlainlyError(Exception):
     """Raised when a file is better read the plain way."""
 
 
-def _parsed_chunks(data_files: DataFiles, index: int, types: dict[str, Any], names: Sequence[str]) -> Iterator[Any]:
+def parsed_chunks(data_files: DataFiles, index: int, types: dict[str, Any], names: Sequence[str]) -> Iterator[Any]:
+    """Yield the record batches of one file, parsed chunk by chunk by several threads, in the order of the rows."""
     import pyarrow as pa
     from pyarrow import csv
 

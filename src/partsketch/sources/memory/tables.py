@@ -8,10 +8,8 @@ from functools import partial
 from typing import Any
 
 from partsketch.common.errors import InputError
+from partsketch.sources.arrow_values import with_codes
 from partsketch.sources.storage import Column, RawBlock, Rows, StorageCapabilities, clip, schema_columns
-
-#: Texts that are looked at first, and most different ones of which a column of codes is made.
-_FIRST_TEXTS, _MOST_CODED = 1 << 14, 1 << 12
 
 
 def table_rows(data: Any) -> Rows:
@@ -144,7 +142,7 @@ class TableRows(StorageCapabilities):
         table = self.table.select(list(names))
         for name in (name for name in names if name in texts):
             if name not in self.coded_texts:
-                self.coded_texts[name] = _with_codes(self.table[name])
+                self.coded_texts[name] = with_codes(self.table[name])
             table = table.set_column(table.schema.get_field_index(name), name, self.coded_texts[name])
         return replace(self, table=table)
 
@@ -169,19 +167,6 @@ class TableRows(StorageCapabilities):
         with pa.ipc.new_stream(sink, part.schema) as writer:
             writer.write_table(part)
         return TableRows(pa.ipc.open_stream(sink.getvalue()).read_all())
-
-
-def _with_codes(column: Any) -> Any:
-    """Return a column of texts as codes, if the first of them are few; any other column as it is."""
-    from pyarrow import types
-
-    if not (types.is_string(column.type) or types.is_large_string(column.type)):
-        return column
-    if len(column[:_FIRST_TEXTS].unique()) > _MOST_CODED:
-        return column
-    coded = column.dictionary_encode()
-    few = coded.num_chunks > 0 and len(coded.chunk(0).dictionary) <= _MOST_CODED
-    return coded if few else column
 
 
 class _Once:
