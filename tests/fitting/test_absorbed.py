@@ -54,6 +54,7 @@ def test_same_as_pyfixest(vcov: Any, weights: str | None) -> None:
     judge = pyfixest.feols("y ~ x + v | zone", rows, vcov="hetero" if vcov == "HC1" else vcov, weights=weights)
     np.testing.assert_allclose(found.coefficients[:, 0], judge.coef().to_numpy(), rtol=1e-9)
     np.testing.assert_allclose(errors_of(found), judge.se().to_numpy(), rtol=1e-9)
+    assert found.record.weight_sum == pytest.approx(float(rows[weights].sum()) if weights else ROWS, rel=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::partsketch.PartsketchWarning")
