@@ -222,6 +222,14 @@ def test_every_key_that_is_left_out_is_missed() -> None:
             _read(rest)
 
 
+def test_numbers_of_another_shape_are_refused() -> None:
+    """As many numbers, rows and columns exchanged: read in order they would be the coefficients of other columns."""
+    values = json.loads(_saved("exact"))
+    turned = np.array(values["coefficients"]).T
+    assert turned.shape[0] != turned.shape[1]
+    assert "'coefficients' has the shape" in _refused(_with(values, "coefficients", turned.tolist()))
+
+
 def test_a_key_that_is_there_twice_is_refused() -> None:
     text = '{"format": "partsketch model", "version": 2, "version": 2}'
     with pytest.raises(InputError, match=r"the key 'version' is repeated\.$"):
