@@ -149,7 +149,7 @@ REFUSED = [
     (sealed(header(kind="triangular", private=True), BODY), "cannot be private"),
     (sealed(header(levels=[["x"]]), BODY), "'levels'"),
     (sealed(header(levels={"x": ["a"]}), BODY), "'levels'"),
-    (sealed(header(row_count=2**53 + 1), BODY), "'row_count'"),
+    (sealed(header(row_count=2**53 + 1), BODY), "'row_count' in its header has a wrong type or value"),
     (sealed(header(row_count=None), BODY), "'row_count'"),
     (sealed(header(rounded_to=0), BODY), "'rounded_to'"),
     (sealed(header(weight_sum="much"), BODY), "'weight_sum'"),
