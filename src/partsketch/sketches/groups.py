@@ -70,7 +70,15 @@ class Entries(NamedTuple):
 
     @classmethod
     def read(cls, flat: FloatArray) -> Entries:
-        """Return the parts of a flat list."""
+        """Return the parts of a flat list, which cannot be written."""
+        # Some engines hand out arrays that cannot be written: to the compiler those are another type, for which all
+        # kernels would be compiled once more.
+        kept = flat.view()
+        kept.flags.writeable = False
+        return cls._parts(kept)
+
+    @classmethod
+    def _parts(cls, flat: FloatArray) -> Entries:
         count = int(flat[1])
         return cls(int(flat[0]), flat[2 : 2 + count * HEAD].reshape(count, HEAD), flat[2 + count * HEAD :])
 
@@ -81,7 +89,7 @@ class Entries(NamedTuple):
         size = 2 + count * HEAD + numbers
         flat: FloatArray = _room.take(-(-size // 2**16) * 2**16)[:size]  # type: ignore[assignment]
         flat[0], flat[1] = width, count
-        return flat, cls.read(flat)
+        return flat, cls._parts(flat)
 
     @property
     def most(self) -> int:

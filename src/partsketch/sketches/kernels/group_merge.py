@@ -53,7 +53,9 @@ def merge_entries(width, heads, bodies, most, out_head, out):  # type: ignore[no
     near = np.zeros((2 * most, step))
     work = (near, np.empty((3, step)), np.empty((2, width)), np.empty((2, step, step)), np.empty((4, width * width)))
     first, second = heads
-    i = j = count = used = 0
+    i = j = count = 0
+    # A plain 0 is a type of its own to the compiler: all that it is given to would be compiled once more.
+    used = np.int64(0)
     while i < first.shape[0] or j < second.shape[0]:
         head = out_head[count]
         head[4] = used

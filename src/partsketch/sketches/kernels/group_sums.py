@@ -206,7 +206,8 @@ def write_segment(rows, width, order, starts, weighted, most, head, body, ends):
     seen, centre = np.empty((3, step)), np.empty(width)
     sums, work = np.zeros((step, step)), np.empty((step, step))
     begin_range(ends)
-    used = 0
+    # A plain 0 is a type of its own to the compiler: all that it is given to would be compiled once more.
+    used = np.int64(0)
     for group in range(starts.size - 1):
         first, count = starts[group], starts[group + 1] - starts[group]
         head[group, 4] = used
