@@ -168,9 +168,9 @@ def assert_independent(draws: FloatArray) -> None:
 
 @pytest.mark.parametrize("name", DESIGNS)
 def test_partition_sketch_is_unbiased_and_as_far_off_as_predicted(name: str) -> None:
-    """B = 200 fits, m = 20: mean coefficients against ᾱ, mean excess loss against the formula; and independence."""
+    """B = 120 fits, m = 20: mean coefficients against ᾱ, mean excess loss against the formula; and independence."""
     design, size = DESIGNS[name], 20
-    models = [design.model("partition", seed, size) for seed in range(200)]
+    models = [design.model("partition", seed, size) for seed in range(120)]
     assert_independent(np.array([model.partition_coef_[:, 0] for model in models]))
     fits = np.array([design.coefficients(model) for model in models])
     average = np.mean([inverse(X, design.intercept) @ X.T @ y for X, y in design.parts()], axis=0)
@@ -179,22 +179,22 @@ def test_partition_sketch_is_unbiased_and_as_far_off_as_predicted(name: str) -> 
     expected = partition_excess(design, size)
     draws = np.array([design.excess(fit) for fit in fits])
     assert_mean(draws, expected)
-    # The test has teeth: the mean is known to a tenth or better.
-    assert draws.std(ddof=1) / np.sqrt(len(draws)) < 0.1 * expected
+    # The test has teeth: the mean is known to an eighth or better.
+    assert draws.std(ddof=1) / np.sqrt(len(draws)) < 0.125 * expected
 
 
 @pytest.mark.parametrize("name", ["alike", "singular"])
 def test_whole_sketch_is_as_far_off_as_predicted(name: str) -> None:
-    """B = 200 fits, m = 20."""
+    """B = 120 fits, m = 20."""
     design, size = DESIGNS[name], 20
-    draws = np.array([design.excess(design.fit("whole", seed, size)) for seed in range(200)])
+    draws = np.array([design.excess(design.fit("whole", seed, size)) for seed in range(120)])
     assert_mean(draws, whole_excess(design, size))
 
 
 def test_stacked_sketch_is_as_far_off_as_predicted() -> None:
-    """B = 200 fits, Σm = 80: ℓ r/(Σm − r − 1) is approximate, and a few per cent low; 5% are allowed for that."""
+    """B = 120 fits, Σm = 80: ℓ r/(Σm − r − 1) is approximate, and a few per cent low; 5% are allowed for that."""
     design = DESIGNS["alike"]
-    draws = np.array([design.excess(design.fit("stack", seed, 20)) for seed in range(200)])
+    draws = np.array([design.excess(design.fit("stack", seed, 20)) for seed in range(120)])
     rank = 4
     expected = loss(design.full, design.y) * rank / (80 - rank - 1)
     assert_mean(draws, expected, slack=0.05 * expected)

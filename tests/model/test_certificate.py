@@ -45,17 +45,17 @@ def measured(X: FloatArray, y: FloatArray, seeds: int, **options: Any) -> tuple[
 )
 def test_expected_loss_is_what_certificates_say_on_average(method: str, kind: str) -> None:
     X, y = unlike_partitions()
-    losses, certificates = measured(X, y, 300, method=method, sketch_size=24)
+    losses, certificates = measured(X, y, 200, method=method, sketch_size=24)
     claims = np.array([certificate.excess_loss for certificate in certificates])
     assert {certificate.kind for certificate in certificates} == {kind}
-    # 300 seeds: each mean has a relative standard error of about 2.6%. Given the data, the noise term of the partition
+    # 200 seeds: each mean has a relative standard error of about 3.2%. Given the data, the noise term of the partition
     # certificate is right in the mean over noise only, which moves it by about 1%, and stacking is approximate (4%).
-    error = np.hypot(losses.std(), claims.std()) / np.sqrt(300)
+    error = np.hypot(losses.std(), claims.std()) / np.sqrt(200)
     assert abs(claims.mean() - losses.mean()) < 4 * error + 0.04 * losses.mean()
     assert abs(claims.mean() - losses.mean()) < 0.12 * losses.mean()
     if method == "partition":
         stated = np.array([certificate.standard_error for certificate in certificates])
-        # The same seeds give the standard deviation of the claims to 4 to 5%.
+        # The same seeds give the standard deviation of the claims to 5 to 6%.
         assert abs(np.sqrt(np.mean(stated**2)) / claims.std() - 1) < 0.15
 
 
@@ -91,11 +91,11 @@ def test_singular_partitions_with_an_intercept_follow_the_formula_given_the_data
     features = exact.summaries_[0].columns[:-1]
     _, standard = standardise(exact.summaries_, features, ("y",), 1)
     expected = partition_excess_loss(exact_moments(standard, features, "y", 1), size)
-    losses, certificates = measured(X, y, 300, method="partition", sketch_size=size)
-    # 300 seeds, whose standard error is below 2%. Units are found from the sketches; where a spread is close to the
+    losses, certificates = measured(X, y, 150, method="partition", sketch_size=size)
+    # 150 seeds, whose standard error is below 3%. Units are found from the sketches; where a spread is close to the
     # border between two they change what the least norm chooses, by 4%. Intercept counted in the norm would be far off.
-    assert abs(losses.mean() / expected - 1) < 0.08
-    assert losses.std() / np.sqrt(300) < 0.02 * expected
+    assert abs(losses.mean() / expected - 1) < 0.1
+    assert losses.std() / np.sqrt(150) < 0.03 * expected
     claims = np.array([certificate.excess_loss for certificate in certificates])
     # The bias of minimum-norm averaging is itself estimated, given one draw of the noise.
     assert abs(claims.mean() / expected - 1) < 0.2
@@ -136,9 +136,9 @@ def test_partitions_with_other_coefficients_are_noticed() -> None:
 
 def test_inverse_variance_weights_lose_less_on_unlike_partitions() -> None:
     X, y = unlike_partitions()
-    equal, _ = measured(X, y, 120, method="partition", sketch_size=24)
-    weighted, _ = measured(X, y, 120, method="partition", sketch_size=24, averaging="inverse_variance")
-    # 120 seeds: both means have a relative standard error of 5%; the weights halve the loss here.
+    equal, _ = measured(X, y, 60, method="partition", sketch_size=24)
+    weighted, _ = measured(X, y, 60, method="partition", sketch_size=24, averaging="inverse_variance")
+    # 60 seeds: both means have a relative standard error of 7%; the weights halve the loss here.
     assert weighted.mean() < 0.7 * equal.mean()
     exact_equal, _ = measured(X, y, 1, method="average")
     exact_weighted, _ = measured(X, y, 1, method="average", averaging="inverse_variance")
@@ -166,9 +166,9 @@ def test_sketched_ridge_shrinks_like_the_rows(method: str) -> None:
     alpha = rows / 3
     judge = ps.SketchedRegression("average", n_partitions=K, alpha=alpha).fit(X, y)
     options: dict[str, Any] = {"n_partitions": K, "sketch_size": 24, "alpha": alpha}
-    fits = [ps.SketchedRegression(method, random_state=seed, **options).fit(X, y).coef_ for seed in range(150)]
+    fits = [ps.SketchedRegression(method, random_state=seed, **options).fit(X, y).coef_ for seed in range(100)]
     bias = np.linalg.norm(np.mean(fits, axis=0) - judge.coef_) / np.linalg.norm(judge.coef_)
-    # 150 seeds: the mean is known to about 1%; the unscaled penalty is off by about 10% for sketches of 24 rows.
+    # 100 seeds: the mean is known to about 1.2%; the unscaled penalty is off by about 10% for sketches of 24 rows.
     assert bias < 0.035
 
 

@@ -76,7 +76,7 @@ def test_singular_exact_fit_has_the_standard_errors_of_the_columns_that_stand_al
 def coverage(method: str, kinds: tuple[str, ...], **options: Any) -> dict[str, float]:
     """Return how often 95% intervals of each kind hold the true coefficients; partitions are unlike one another."""
     rng = np.random.default_rng(5)
-    rows, d, k, replicates = 800, 4, 8, 200
+    rows, d, k, replicates = 800, 4, 8, 120
     X = rng.normal(size=(rows, d)) * np.repeat(rng.uniform(0.5, 2.0, k), rows // k)[:, None]
     truth = np.array([0.5, 1.0, -2.0, 0.0, 3.0])
     inside, told = dict.fromkeys(kinds, 0), 0
@@ -90,7 +90,7 @@ def coverage(method: str, kinds: tuple[str, ...], **options: Any) -> dict[str, f
         for kind in kinds:
             intervals = model.conf_int(0.95, kind)
             inside[kind] += int(np.sum((intervals[:, 0] <= truth) & (truth <= intervals[:, 1])))
-    assert told >= 0.99 * replicates
+    assert told >= 0.98 * replicates
     return {kind: count / (told * len(truth)) for kind, count in inside.items()}
 
 
@@ -106,7 +106,7 @@ def coverage(method: str, kinds: tuple[str, ...], **options: Any) -> dict[str, f
 )
 @pytest.mark.usefixtures("few_draws")
 def test_intervals_cover_the_truth(method: str, kinds: tuple[str, ...], options: dict[str, Any]) -> None:
-    # 200 replicates of 5 coefficients: a standard error of 0.7 points if all were independent, 1.5 if those of one
+    # 120 replicates of 5 coefficients: a standard error of 0.9 points if all were independent, 2 if those of one
     # replicate went together. Standard errors that are 15% too small would cover 4 points less.
     for kind, share in coverage(method, kinds, **options).items():
         assert abs(share - 0.95) < 0.03, kind
@@ -178,13 +178,13 @@ def test_numbers_of_a_sketched_average_are_of_that_average_too() -> None:
     design = np.column_stack([np.ones(1000), X])
     total = float(np.sum((y - y.mean()) ** 2))
     ratios, shares = [], []
-    for seed in range(200):
+    for seed in range(100):
         fit = ps.SketchedRegression("partition", n_partitions=2, sketch_size=60, random_state=seed).fit(X, y)
         model: Any = fit.model_
         loss = float(np.sum((y - design @ model.column_coefficients[:, 0]) ** 2))
         ratios.append(model.inferences[0].noise_variance * 997 / loss)
         shares.append((1 - model.inferences[0].r_squared) * total / loss)
-    # Losses estimated from 120 sketch rows have a standard deviation of 15%, so the means of 200 are known to 1%;
+    # Losses estimated from 120 sketch rows have a standard deviation of 15%, so the means of 100 are known to 1.5%;
     # exact least squares loses half as much here.
     assert np.mean(ratios) == pytest.approx(1, abs=0.05)
     assert np.mean(shares) == pytest.approx(1, abs=0.07)

@@ -79,7 +79,7 @@ class Found:
 
 
 @cache
-def simulated(name: str, kind: str = "gaussian", size: int = SIZE, draws: int = 160) -> Found:
+def simulated(name: str, kind: str = "gaussian", size: int = SIZE, draws: int = 96) -> Found:
     """Draw sketches of a design, whose rows are drawn anew every twelve times: coverage is over both."""
     rng = np.random.default_rng(29)
     columns: list[list[float]] = []
@@ -116,7 +116,7 @@ def simulated(name: str, kind: str = "gaussian", size: int = SIZE, draws: int = 
 
 
 def test_alike_partitions_keep_equal_weights() -> None:
-    # 160 draws, the same sketches for both: in all but a few nothing was estimated that could be followed.
+    # 96 draws, the same sketches for both: in all but a few nothing was estimated that could be followed.
     found = simulated("alike")
     assert found.taken.count("rows") > 0.9 * len(found.taken)
     assert found.auto.mean() < 1.05 * found.rows.mean()
@@ -124,13 +124,13 @@ def test_alike_partitions_keep_equal_weights() -> None:
 
 @pytest.mark.parametrize(("name", "least"), [("uneven sizes", 3.0), ("uneven scales", 3.0), ("unlike noise", 4.0)])
 def test_weights_by_information_gain_where_coefficients_are_shared(name: str, least: float) -> None:
-    # 160 draws: ratios of 4.3, 7 and 11 are known to about a tenth. A false alarm of the test, one in 500, costs a
+    # 96 draws: ratios of 4.3, 7 and 11 are known to about an eighth. A false alarm of the test, one in 500, costs a
     # factor of four in that draw.
     found = simulated(name)
     assert found.rows.mean() > least * found.auto.mean()
     kept = np.array(found.taken) == "information"
     np.testing.assert_array_equal(found.auto[kept], found.information[kept])
-    assert found.taken.count("information") > 0.98 * len(found.taken)
+    assert found.taken.count("information") > 0.97 * len(found.taken)
 
 
 def test_unlike_coefficients_get_a_mixture() -> None:
@@ -145,8 +145,8 @@ def test_unlike_coefficients_get_a_mixture() -> None:
     [*((name, "gaussian") for name in DESIGNS), ("uneven sizes", "orthogonal")],
 )
 def test_certificates_hold(name: str, kind: str) -> None:
-    # 160 draws: 95% is known to 1.7 points, three of which are allowed besides the 1.5 that approximations may take;
-    # a mean of skewed losses to 5%. Without the gap between weighted and exact fit to all rows the claim for unlike
+    # 96 draws: 95% is known to 2.2 points, three of which are allowed besides the 1.5 that approximations may take;
+    # a mean of skewed losses to 6.5%. Without the gap between weighted and exact fit to all rows the claim for unlike
     # noise is a third low.
     found = simulated(name, kind)
     for share, level in zip(found.inside.mean(axis=0), LEVELS, strict=True):
@@ -155,7 +155,7 @@ def test_certificates_hold(name: str, kind: str) -> None:
     kept = np.array(found.taken) == usual
     assert found.claims[kept].mean() == pytest.approx(found.auto[kept].mean(), rel=0.18)
     if name in SHARED:
-        # Coefficients of one fit go together: 160 fits of six count as about 300.
+        # Coefficients of one fit go together: 96 fits of six count as about 180, which tell 95% to 1.6 points.
         assert found.truth_inside.mean() == pytest.approx(0.95, abs=0.035)
 
 
