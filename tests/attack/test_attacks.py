@@ -11,7 +11,7 @@ from tests.attack.judges import CONTROL, Ended, judge_ended, judge_reading
 from tests.attack.running import run_class
 
 #: Seconds for all classes together.
-SECONDS = 10.0
+SECONDS = 4.0
 #: A failure names it; PARTSKETCH_ATTACK_SEED takes another.
 SEED = int(os.environ.get("PARTSKETCH_ATTACK_SEED", "20774"))
 
