@@ -114,7 +114,7 @@ def test_a_source_of_another_kind_is_refused() -> None:
         data_identity(MadeUpRows(100))
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.data())
 def test_damaged_files_are_never_read_as_good(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Bytes of the files of a checkpoint are changed, cut off or added: what they held is done again."""

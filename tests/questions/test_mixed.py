@@ -296,10 +296,10 @@ def test_few_partitions_and_sketches_are_refused() -> None:
 
 @pytest.mark.slow
 def test_intervals_cover_with_few_sites() -> None:
-    """Satterthwaite's intervals with 5 sites, 300 draws (standard error 1.3 points at 95%); the normal law fails."""
+    """Satterthwaite's intervals with 5 sites, 150 draws (standard error 1.8 points at 95%); the normal law fails."""
     rng = np.random.default_rng(8)
     hits = normal = 0
-    for _ in range(300):
+    for _ in range(150):
         site = np.repeat(np.arange(5), 12)
         x = rng.normal(size=60)
         y = 1 + x * (2 + rng.normal(size=5)[site]) + rng.normal(size=5)[site] + rng.normal(size=60)
@@ -308,5 +308,6 @@ def test_intervals_cover_with_few_sites() -> None:
         low, high = model.conf_int()[1]
         hits += low <= 2 <= high
         normal += abs(model.coefficients[1] - 2) <= 1.96 * model.standard_errors[1]
-    assert 276 <= hits <= 294
-    assert normal < 270
+    # Within two standard errors and a half; the normal law covers 86%.
+    assert 136 <= hits <= 149
+    assert normal < 135
