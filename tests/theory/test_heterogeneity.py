@@ -10,7 +10,6 @@ from benchmarks.coverage_whole import exact_test, partitions_for_test, rejection
 from partsketch import theory
 from partsketch.theory.heterogeneity import constant_noise_agreement
 
-
 #: Every kind of noise with few partitions or with many.
 FEW, MANY = ("differs", "heavy, grows"), ("constant", "grows")
 
