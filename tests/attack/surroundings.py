@@ -256,6 +256,8 @@ def _attack_limit(name: str, what: str, most: int, folder: Path) -> Fault | None
     def prepare() -> None:
         kind, value = (resource.RLIMIT_NOFILE, most) if what == "files" else (resource.RLIMIT_FSIZE, 64 * most)
         resource.setrlimit(kind, (value, resource.getrlimit(kind)[1]))
+        # Python cuts off the bytecode of what it imports now, and every later process would fail to read it.
+        sys.dont_write_bytecode = True
 
     ended = run_forked(_arguments(name, places, disk), prepare)
     if isinstance(ended, Fault):
