@@ -185,7 +185,7 @@ def _attack(
     if changed:
         return Fault("input changed", f"{changed} by {arguments}")
     new = {path for path in folder.rglob("*") if not path.is_relative_to(folder / "way")} - set(there)
-    if new - (set() if verdict == "refuse" else {*_written(output), *outputs_of(folder)}):
+    if new - (_entered(name, folder) if verdict == "refuse" else {*_written(output), *outputs_of(folder)}):
         return Fault("left behind", f"{sorted(map(str, new))} by {arguments}")
     if verdict == "accept" and (not output.exists() or output.stat().st_size < 100):
         return Fault("wrong refusal", f"{output} was not written by {arguments}: {ended.out}")
@@ -194,6 +194,12 @@ def _attack(
     return Fault("raw control", repr(ended)) if CONTROL.search(ended.out + ended.err) else None
 
 
+def _entered(name: str, folder: Path) -> set[Path]:
+    """Return what a refused command may leave: a release is entered before its file is written, never too late."""
+    return {folder / "out.jsonl", folder / "out.jsonl.lock"} if name == "promise -o" else set()
+
+
 def _written(output: Path) -> list[Path]:
-    """Return the file that is written: behind a link, what it leads to."""
-    return [Path(os.path.realpath(output))] if output.is_symlink() else [output]
+    """Return the file that is written, behind a link what it leads to, and the lock that stays beside a ledger."""
+    place = Path(os.path.realpath(output)) if output.is_symlink() else output
+    return [place, Path(f"{place}.lock")] if place.suffix == ".jsonl" else [place]

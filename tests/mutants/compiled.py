@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-_COMPILES = re.compile(r"^@(?:compiled|compiled_with|njit|intrinsic)\b", re.MULTILINE)
+#: Decorators have other names, too: `_inlined = compiled_with(inline="always")`.
+_COMPILES = re.compile(r"\b(?:compiled|compiled_with|njit|intrinsic)\b")
 
 
 class Kernels:
