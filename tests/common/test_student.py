@@ -33,6 +33,10 @@ def test_values_that_are_none_and_many_values() -> None:
     edge = p_values(np.array([np.nan, np.inf, -np.inf, 0.0]), 12.0)
     assert np.isnan(edge[0])
     assert edge[1:].tolist() == [0.0, 0.0, 1.0]
+    # Squares below and above what doubles hold, and hardly any degrees of freedom.
+    assert p_values(np.array([5e-324, 1e-200, 1e200, 1.7e308]), 12.0).tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert p_values(np.array([2.0]), 0.3)[0] == pytest.approx(2 * stdtr(0.3, -2.0))
+    assert not p_values(np.array([2.0]), 5e-324)[0] < 0
     many = np.linspace(-4, 4, 100)
     np.testing.assert_allclose(p_values(many, 12.0)[:50], p_values(many[:50], 12.0), rtol=1e-12)
     # Levels and degrees of freedom at the ends are left to SciPy.

@@ -23,7 +23,7 @@ _TINY = 1e-300
 def p_values(t_values: FloatArray, freedom: float) -> FloatArray:
     """Return two-sided p-values of t values."""
     sizes = np.abs(t_values)
-    if sizes.size > _MANY_VALUES or _MUCH_FREEDOM < freedom < math.inf:
+    if sizes.size > _MANY_VALUES or not (1 <= freedom <= _MUCH_FREEDOM or freedom == math.inf):
         from scipy.special import stdtr
 
         return np.asarray(2 * stdtr(freedom, -sizes), dtype=np.float64)
@@ -76,6 +76,9 @@ def _both_tails(size: float, freedom: float) -> float:
     if size == 0.0 or math.isinf(size):
         return float(size == 0.0)
     half, share = freedom / 2, size / freedom * size
+    if share == 0.0:
+        # A square that is no double any more.
+        return 1.0
     inside, outside = 1.0 / (1.0 + share), share / (1.0 + share) if share < 1e300 else 1.0
     # xᵃ (1 − x)ᵇ / B(a, b) with b = ½; the logarithm of x without cancellation.
     log_front = -half * math.log1p(share) + 0.5 * math.log(outside) + _log_ratio(half) - 0.5 * math.log(math.pi)
