@@ -82,7 +82,9 @@ def stacked_covariance_around_exact(fit: StackedFit) -> CoefficientCovariance:
     """
     root, noise = fit.pooled.inverse_root, np.maximum(fit.variances, 0.0)
     # What weights change is the noise of the rows; without them nothing.
-    parts = (fit.sampling * noise)[:, None, None] * fit.errors + fit.gaps + fit.followed
+    parts = (fit.sampling * noise)[:, None, None] * fit.errors
+    parts += fit.gaps
+    parts += fit.followed
     matrix = root @ (parts.sum(axis=0) + unlike_covariance(fit)) @ root.T
     diagonals = np.einsum("ja,iab,jb->ij", root, parts, root)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -65,7 +65,7 @@ def certify_stacked(fit: StackedFit) -> CertificateEstimate:
         return nothing_lost(fit.pooled.loss, fit.pooled.rank, fit.row_count, len(fit.sizes))
     loss, prices = fit.minimal_loss, _prices(fit)
     departures = fit.sampling / fit.sizes * np.trace(fit.departures, axis1=1, axis2=2)
-    gaps = np.einsum("iab,ba->i", fit.gaps + fit.followed, fit.metric)
+    gaps = np.einsum("iab,ba->i", fit.gaps, fit.metric) + np.einsum("iab,ba->i", fit.followed, fit.metric)
     terms = prices * fit.variances + departures + gaps
     excess = max(float(terms.sum()), 0.0)
     law = _law(fit, prices)
@@ -192,8 +192,11 @@ def stacked_covariance(fit: StackedFit, names: Sequence[str] | None = None) -> C
     inverse = np.linalg.inv(opened.sum(axis=0))
     of_rows = noise * fit.sizes / np.maximum(fit.row_counts - fit.shares, 1.0)
     parts = (fit.sampling * noise)[:, None, None] * fit.errors
+    parts += fit.followed
     rows = inverse @ fit.turns
-    parts = parts + fit.followed + of_rows[:, None, None] * (rows @ opened @ rows.transpose(0, 2, 1))
+    opened = rows @ opened @ rows.transpose(0, 2, 1)
+    opened *= of_rows[:, None, None]
+    parts += opened
     matrix = root @ (parts.sum(axis=0) + unlike_covariance(fit)) @ root.T
     diagonals = np.einsum("ja,iab,jb->ij", root, parts, root)
     with np.errstate(divide="ignore", invalid="ignore"):

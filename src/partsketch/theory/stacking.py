@@ -93,7 +93,8 @@ class StackedFit:
     @property
     def errors(self) -> FloatArray:
         """`P_i A_i P_iᵀ`: covariance of the fit's error for one unit of noise in a partition's sketch."""
-        return np.asarray(self.turns @ self.grams @ self.turns.transpose(0, 2, 1))
+        # Without weights there is no step, and thousands of partitions need no second set of matrices.
+        return self.grams if not np.ptp(self.weights) else self.turns @ self.grams @ self.turns.transpose(0, 2, 1)
 
     @property
     def metric(self) -> FloatArray:
