@@ -35,8 +35,9 @@ quickstart: $(STAMPS)/run
 # All that tests need, so that they can run where nothing can be installed.
 setup: $(STAMPS)/dev
 
+# The smoke suite is for other versions and the wheel (make lowest, make test-wheel): all that it does is tested elsewhere.
 test: $(STAMPS)/dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/smoke
 
 # While developing: no clusters, browsers, simulations or anything else that takes a fifth of a second; under a minute
 # once the kernels are compiled.

@@ -135,7 +135,7 @@ def sketching_matrix(kind: str, size: int, X: FloatArray, rng: np.random.Generat
 def rows_of(tails: str, variable_noise: bool, seed: int, rows: int = 240) -> tuple[FloatArray, FloatArray]:
     """Return rows with Gaussian or heavy-tailed features, and noise that is constant or grows with a feature."""
     rng = np.random.default_rng(seed)
-    freedom = {"Gaussian": None, "t3": 3, "t2": 2}[tails]
+    freedom = {"Gaussian": None, "t3": 3.0, "t2.5": 2.5, "t2": 2.0}[tails]
     X = rng.standard_normal((rows, COLUMNS)) if freedom is None else rng.standard_t(freedom, (rows, COLUMNS))
     X[:, 0] = 1.0
     return X, X.sum(axis=1) + rng.standard_normal(rows) * (np.abs(X[:, 1]) if variable_noise else 1.0)
@@ -189,8 +189,9 @@ def whole_rows(draws: int, seed: int = 1) -> Iterator[Coverage]:
 
 def sample_rows(draws: int, seed: int = 1) -> Iterator[Coverage]:
     """Yield the lines for samples of rows."""
+    tables = [("Gaussian", False), ("Gaussian", True), ("t3", False), ("t3", True), ("t2.5", False), ("t2", False)]
     for kind in ("row_sample", "leverage_sample"):
-        for tails, variable in (("Gaussian", False), ("Gaussian", True), ("t3", False), ("t3", True), ("t2", False)):
+        for tails, variable in tables:
             for size in (10 * COLUMNS, 150):
                 name = f"{kind}, {tails} rows, {'variable' if variable else 'constant'} noise"
                 yield measure_whole(kind, rows_of(tails, variable, seed), size, 1, draws, name, seed)

@@ -34,14 +34,17 @@ def results_folder(quick: bool) -> Path:
     return QUICK_RESULTS if quick else RESULTS
 
 
-def run(names: Sequence[str], repeats: int, quick: bool, command: str) -> None:
-    """Measure workloads and save one JSON file for each."""
+def run(names: Sequence[str], repeats: int, quick: bool, command: str, only: Sequence[str] = ()) -> None:
+    """Measure workloads, or only some of their cases beside those that were saved, and save one JSON file for each."""
     for name in names or list(WORKLOADS):
         workload = WORKLOADS[name]
+        path = results_folder(quick) / f"{name}.json"
         load_before = os.getloadavg()[0]
-        cases: dict[str, Any] = {}
+        measured: dict[str, Any] = {}
         for case in workload.cases(quick):
-            cases[case.name] = _run_case(workload, case, repeats, quick)
+            if only and case.name not in only:
+                continue
+            measured[case.name] = _run_case(workload, case, repeats, quick)
             result = {
                 "workload": name,
                 "quick": quick,
@@ -49,10 +52,22 @@ def run(names: Sequence[str], repeats: int, quick: bool, command: str) -> None:
                 "command": command,
                 "load_before_and_after": [round(load_before, 2), round(os.getloadavg()[0], 2)],
                 **environment(),
-                "cases": cases,
+                "cases": measured,
             }
             # After every case: a long run that is broken off has not been in vain.
-            save(result, results_folder(quick) / f"{name}.json")
+            save(_beside(path, result) if only else result, path)
+
+
+def _beside(path: Path, result: dict[str, Any]) -> dict[str, Any]:
+    """Return the saved results with some cases measured anew, each of which tells its own origin."""
+    origin = {name: value for name, value in result.items() if name not in ("workload", "quick", "cases")}
+    measured = {name: {**case, "origin": origin} for name, case in result["cases"].items()}
+    if not path.exists():
+        return {**result, "cases": measured}
+    saved: dict[str, Any] = json.loads(path.read_text())
+    cases = {**saved["cases"], **measured}
+    order = [case.name for case in WORKLOADS[result["workload"]].cases(result["quick"])]
+    return {**saved, "cases": {name: cases[name] for name in order if name in cases}}
 
 
 def save(result: dict[str, Any], path: Path) -> None:

@@ -106,7 +106,10 @@ def _workload(result: Mapping[str, Any]) -> str:
     lines = [""]
     for case in result["cases"].values():
         lines += [f"**{case['title']}**", "", *_case_rows(case), ""]
-    return "\n".join([*lines, *_origin(result)]) + "\n"
+        if "origin" in case:
+            lines += _origin(case["origin"])
+    together = any("origin" not in case for case in result["cases"].values())
+    return "\n".join([*lines, *(_origin(result) if together else ())]) + "\n"
 
 
 def _origin(result: Mapping[str, Any]) -> list[str]:
@@ -185,7 +188,9 @@ def _targets(results: Mapping[str, Any]) -> str:
             figures = results[name]["cases"][target.case]["contestants"]
             try:
                 measured = target.form.format(target.measured(figures))
-                verdict = "reached" if target.reached(figures) else "**not reached**"
+                why = target.reason(figures)
+                missed = f"**not reached**: {why}" if why else "**not reached**"
+                verdict = "reached" if target.reached(figures) else missed
                 if target.timed and _busy(figures):
                     verdict += ", but others were using the machine"
             except (KeyError, ValueError):

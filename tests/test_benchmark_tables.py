@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.runner import _beside
 from benchmarks.tables import _targets, _wins
 from benchmarks.workloads import WORKLOADS
 
@@ -41,3 +44,14 @@ def test_targets_that_were_not_measured_are_shown() -> None:
     sentences = [target.sentence for workload in WORKLOADS.values() for target in workload.targets]
     assert table.count("not measured") == len(sentences)
     assert all(sentence in table for sentence in sentences)
+
+
+def test_a_case_measured_by_itself_tells_its_own_origin(tmp_path: Path) -> None:
+    path = tmp_path / "start-up.json"
+    first = {"workload": "start-up", "quick": False, "date": "1", "cases": {"help": {"a": 1}, "fit": {"a": 2}}}
+    path.write_text(json.dumps(first))
+    found = _beside(path, {**first, "date": "2", "cases": {"help": {"a": 3}}})
+    assert list(found["cases"]) == ["help", "fit"]
+    assert found["date"] == "1"
+    assert "origin" not in found["cases"]["fit"]
+    assert found["cases"]["help"] == {"a": 3, "origin": {"date": "2"}}

@@ -36,7 +36,7 @@ class Design:
     make
         Returns the exact moments of the partitions, and the noise variance of each.
     draws
-        How many sketches of a real table are drawn: few of large ones.
+        How many sets of sketches are drawn.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Design:
     shared: bool | None
     is_drawn: bool
     make: Callable[[np.random.Generator], Partitions]
-    draws: int = 30
+    draws: int
 
 
 def _synthetic(
@@ -62,8 +62,8 @@ def _synthetic(
     return make
 
 
-def synthetic(k: int) -> Iterator[Design]:
-    """Yield the five synthetic designs for k partitions."""
+def synthetic(k: int, wanted: Callable[[str], bool] = bool) -> Iterator[Design]:
+    """Yield the five synthetic designs for k partitions, or those of them whose names are wanted."""
     ones, even = np.ones(k), np.full(k, 500.0)
     uneven, small = np.r_[np.full(k - 1, 100.0), 3000.0], np.r_[np.full(k - 1, 3.0), 1.0]
     noise = np.geomspace(0.2, 4.0, k)
@@ -74,16 +74,20 @@ def synthetic(k: int) -> Iterator[Design]:
         ("unlike noise", True, _synthetic(even, ones, noise, 0.0)),
         ("unlike coefficients", False, _synthetic(even, ones, ones, 0.5)),
     ):
-        yield Design(name, k, SIZE, shared, True, make)
+        if wanted(name):
+            yield Design(name, k, SIZE, shared, True, make, 800)
 
 
 def _always(found: Partitions) -> Callable[[np.random.Generator], Partitions]:
     return lambda rng: found
 
 
-def real(k: int, shuffled: bool) -> Iterator[Design]:
+def real(k: int, shuffled: bool, wanted: Callable[[str], bool] = bool) -> Iterator[Design]:
     """Yield the paper's three tables, cut into k partitions in file order or after a shuffle."""
     for name in ("house", "digits", "cover"):
+        title = f"{TITLES[name]}, {'shuffled' if shuffled else 'file order'}"
+        if not wanted(title):
+            continue
         data = load(name).shuffled() if shuffled else load(name)
         parts = simulate.partition_factors(data.X, data.y, [k])[k]
         pooled = theory.pooled_moments(parts)
@@ -91,5 +95,4 @@ def real(k: int, shuffled: bool) -> Iterator[Design]:
         columns, least = data.X.shape[1], min(part.row_count for part in parts)
         # With as many rows as the data orthogonal sketches lose nothing, and no sketch is one.
         size = 4 * columns if 4 * columns < least else (columns + least) // 2
-        title = f"{TITLES[name]}, {'shuffled' if shuffled else 'file order'}"
-        yield Design(title, k, size, None, False, _always((parts, noise)), 30 if columns > 20 else 200)
+        yield Design(title, k, size, None, False, _always((parts, noise)), 400)

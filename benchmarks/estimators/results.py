@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -30,7 +31,9 @@ def parts(result: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _origin(result: Mapping[str, Any]) -> str:
-    return f"{result['date'][:10]}, `{result['command']}`."
+    # Rows may have been measured again, some at a time.
+    commands = dict.fromkeys(row.get("command", result["command"]) for row in result["rows"])
+    return f"{result['date'][:10]}, {', '.join(f'`{command}`' for command in commands)}."
 
 
 def _coverage(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -46,8 +49,8 @@ def _coverage(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     heads = [*_HEADS.values(), "bound", "auto took", "bytes: coefficients, sketch, exact"]
-    yield "| partitions | k | m | " + " | ".join(heads) + " |"
-    yield "|---|---:|---:|" + "---:|" * (len(_HEADS) + 1) + "---|---|"
+    yield "| partitions | k | m | draws | " + " | ".join(heads) + " |"
+    yield "|---|---:|---:|---:|" + "---:|" * (len(_HEADS) + 1) + "---|---|"
     for row in rows:
         least = min(row["losses"].values())
         cells = [_cell(row, name, least) for name in _HEADS]
@@ -55,7 +58,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         taken = ", ".join(f"{name} {count / total:.0%}" for name, count in row["taken"].items())
         sent = ", ".join(f"{row['bytes'][name]:,}" for name in ("coefficients", "sketch", "exact"))
         yield (
-            f"| {row['name']} | {row['k']} | {row['sketch_size']} | "
+            f"| {row['name']} | {row['k']} | {row['sketch_size']} | {row['draws']} | "
             + " | ".join([*cells, f"{100 * row['bound']:.3g}%", taken, sent])
             + " |"
         )
@@ -71,7 +74,8 @@ def _cell(row: Mapping[str, Any], name: str, least: float) -> str:
 def _targets(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     heads = (
         "auto / best Gaussian", "orthogonal auto / best", "orthogonal auto / bound",
-        "least with estimated noise / bound", "stack / auto",
+        "least with estimated noise / bound", "orthogonal auto / that least", "Bayes without the numbers / bound",
+        "stack / auto",
     )  # fmt: skip
     yield "| partitions | k | " + " | ".join(heads) + " |"
     yield "|---|---:|" + "---:|" * len(heads)
@@ -81,16 +85,30 @@ def _targets(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         plain = min(losses[name] for name in ("average", "inverse_variance", "stack", "auto") if name in losses)
         cells = [
             _judged(losses["auto"] / plain, _NEAR_BEST),
-            _judged(losses["orthogonal_auto"] / best, _NEAR_BEST),
-            _near_bound(row) if row["shared"] else "–",
-            f"{row['least_with_estimated_noise']:.3f}" if row["shared"] else "–",
+            f"{_judged(losses['orthogonal_auto'] / best, _NEAR_BEST)} ± {_error(row):.3f}",
+            *_against_bound(row),
             _least(losses["stack"] / losses["auto"]) if row["name"].startswith("uneven") else "–",
         ]
         yield f"| {row['name']} | {row['k']} | " + " | ".join(cells) + " |"
 
 
-def _near_bound(row: Mapping[str, Any]) -> str:
-    return f"{_judged(row['over_attaining'], _NEAR_BOUND)} ± {row['over_attaining_error']:.3f}"
+def _error(row: Mapping[str, Any]) -> float:
+    """Return the standard error of a ratio to the best column: zero if it is the best, else that of unlike draws."""
+    best = min(row["losses"], key=row["losses"].__getitem__)
+    if best == "orthogonal_auto":
+        return 0.0
+    shares = [row["standard_errors"][name] / row["losses"][name] for name in ("orthogonal_auto", best)]
+    return float(math.hypot(*shares) * row["losses"]["orthogonal_auto"] / row["losses"][best])
+
+
+def _against_bound(row: Mapping[str, Any]) -> list[str]:
+    """Return what the fit loses over the bound, and over what has to be paid for noise that is not known."""
+    if not row["shared"]:
+        return ["–"] * 4
+    over, least = row["over_attaining"], row["least_with_estimated_noise"]
+    told = f"{row['without_numbers']:.3f}" if "without_numbers" in row else "–"
+    near = f"{_judged(over, _NEAR_BOUND)} ± {row['over_attaining_error']:.3f}"
+    return [near, f"{least:.3f}", f"{over / least:.3f}", told]
 
 
 def _judged(ratio: float, most: float) -> str:

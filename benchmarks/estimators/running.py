@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from benchmarks.estimators.designs import Design, real, synthetic
-from benchmarks.estimators.noise_price import least_price
+from benchmarks.estimators.noise_price import least_price, price_without_numbers
 from benchmarks.problem import FloatArray
 from partsketch import InputError, theory
 from partsketch.sketches.orthogonal import orthogonal_rows
@@ -21,40 +24,58 @@ from partsketch.theory.partition_certificate import row_shares
 _SAME_ROWS = 10
 
 #: Draws of which the least price of estimated noise is found: each takes a chain of its own.
-_PRICED = 400
+_PRICED = 100
 
 #: Of all draws. Nothing was chosen by looking at these.
-_SEED = 20261118
+_SEED = 20261121
 
 ESTIMATORS = ("average", "inverse_variance", "stack", "auto", "orthogonal_stack", "orthogonal_auto")
 
 
-def run(quick: bool) -> dict[str, Any]:
-    """Return the losses of all estimators for all designs and k = 5, 20."""
-    rows = []
+def run(quick: bool, command: str, only: Sequence[str], saved: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the losses of all estimators for all designs and k = 5, 20.
+
+    With `only`, those whose names begin so are measured, and the others are taken from the saved result.
+    """
+    before = {(row["name"], row["k"]): {"command": saved["command"], **row} for row in saved.get("rows", ())}
+    rows: dict[tuple[str, int], dict[str, Any]] = dict(before)
     for k in (5, 20):
-        designs = [*synthetic(k)] if quick else [*synthetic(k), *real(k, False), *real(k, True)]
-        for design in designs:
-            draws = 20 if quick else 800 if design.is_drawn else design.draws
-            rows.append(measured(design, draws))
-            shown = ", ".join(f"{name} {100 * value:.3g}%" for name, value in rows[-1]["losses"].items())
-            print(f"estimators / {design.name}, k = {k}: {shown}, bound {100 * rows[-1]['bound']:.3g}%", flush=True)
-    return {"rows": rows}
+        wanted = partial(_is_asked, k=k, only=only)
+        makers = (
+            [synthetic(k, wanted)] if quick else [synthetic(k, wanted), real(k, False, wanted), real(k, True, wanted)]
+        )
+        for design in chain(*makers):
+            row = measured(design, 20 if quick else design.draws)
+            rows[design.name, k] = {**row, "command": command}
+            shown = ", ".join(f"{name} {100 * value:.3g}%" for name, value in row["losses"].items())
+            print(f"estimators / {design.name}, k = {k}: {shown}, bound {100 * row['bound']:.3g}%", flush=True)
+    if not any(row["command"] == command for row in rows.values()):
+        sys.exit(f"of estimators there is no part {only[0]!r}: choose losses, coverage, or the beginning of a row")
+    return list(rows.values())
+
+
+def _is_asked(name: str, k: int, only: Sequence[str]) -> bool:
+    return not only or f"{name} {k}".replace(",", "").startswith(tuple(only))
 
 
 @dataclass
 class _Known:
-    """What is known of each set of orthogonal sketches: the bound, and what estimating noise costs at the least."""
+    """What is known of each set of orthogonal sketches: the bound, and what estimating noise costs.
+
+    `distances` are those of "auto" from the fit that attains the bound: all that it loses more, on average.
+    """
 
     bounds: list[float] = field(default_factory=list)
+    distances: list[float] = field(default_factory=list)
     prices: list[float] = field(default_factory=list)
+    prices_without_numbers: list[float] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
 
 
 def measured(design: Design, draws: int) -> dict[str, Any]:
     """Return mean losses, their standard errors, the bound, what "auto" took, and bytes."""
     rng = np.random.default_rng(_SEED)
-    losses: dict[str, list[float]] = {name: [] for name in (*ESTIMATORS, "attaining")}
+    losses: dict[str, list[float]] = {name: [] for name in ESTIMATORS}
     known = _Known()
     for number in range(draws):
         if number == 0 or (design.is_drawn and number % _SAME_ROWS == 0):
@@ -65,22 +86,23 @@ def measured(design: Design, draws: int) -> dict[str, Any]:
             losses[name].append(float(away @ away) / pooled.loss)
     kept = {name: values for name, values in losses.items() if values}
     columns = parts[0].columns
-    over, error = _ratio(losses["orthogonal_auto"], losses["attaining"])
+    over, error = _ratio(known.distances, known.bounds)
     return {
         "name": design.name, "k": design.count, "sketch_size": design.sketch_size, "columns": columns,
         "shared": design.shared, "draws": draws,
-        "losses": {name: float(np.mean(values)) for name, values in kept.items() if name in ESTIMATORS},
+        "losses": {name: float(np.mean(values)) for name, values in kept.items()},
         "standard_errors": {name: float(np.std(values) / math.sqrt(draws)) for name, values in kept.items()},
         "bound": float(np.mean(known.bounds)),
-        # The fit that attains the bound had the same sketches: their ratio is known far better than either.
-        "over_attaining": over,
+        # What it loses above the bound is its distance from the fit that attains it, in the mean: no other noise.
+        "over_attaining": 1 + over,
         "over_attaining_error": error,
-        "least_with_estimated_noise": 1 + float(np.sum(known.prices) / np.sum(known.bounds[: len(known.prices)]))
-        if known.prices else 1.0,
+        "least_with_estimated_noise": _priced(known.prices, known.bounds),
+        "without_numbers": _priced(known.prices_without_numbers, known.bounds),
         "taken": {name: known.taken.count(name) for name in sorted(set(known.taken))},
         "bytes": {
             "coefficients": 8 * columns,
             "sketch": 8 * design.sketch_size * (columns + 1),
+            # A triangle; our files hold the square, zeros included.
             "exact": 4 * (columns + 1) * (columns + 2),
         },
     }  # fmt: skip
@@ -91,6 +113,11 @@ def _ratio(above: list[float], below: list[float]) -> tuple[float, float]:
     first, second = np.array(above), np.array(below)
     ratio = float(first.mean() / second.mean())
     return ratio, float(np.std(first - ratio * second) / second.mean() / math.sqrt(len(first)))
+
+
+def _priced(prices: list[float], bounds: list[float]) -> float:
+    """Return the bound with a price that was found for the first of all draws, over the bound."""
+    return 1 + float(np.sum(prices) / np.sum(bounds[: len(prices)])) if prices else 1.0
 
 
 def _estimates(
@@ -117,16 +144,19 @@ def _estimates(
     ]
     moments = theory.sketch_moments(turned, counts, sketch="orthogonal")
     yield "orthogonal_stack", theory.stacked_fit(moments.sketches, counts, "orthogonal").solution
-    yield "orthogonal_auto", _auto(moments, None)
+    auto = _auto(moments, None)
+    yield "orthogonal_auto", auto
     # Rows of H itself: a sketch is scaled by √(p/m), one with all rows is not.
     scales = np.sqrt([min(size / count, 1.0) for count in counts])
     rows = [scale * matrix for scale, matrix in zip(scales, turned, strict=True)]
     bound, attaining = _best(rows, parts, pooled, noise)
+    away = pooled.root @ (auto - attaining)
     known.bounds.append(bound / pooled.loss)
+    known.distances.append(float(away @ away) / pooled.loss)
     if np.ptp(noise) > 0 and len(known.prices) < _PRICED:
         whitened = [np.column_stack([row[:, :-1] @ pooled.inverse_root, row[:, -1]]) for row in rows]
         known.prices.append(least_price(whitened, noise, rng) / pooled.loss)
-    yield "attaining", attaining
+        known.prices_without_numbers.append(price_without_numbers(whitened, noise, rng) / pooled.loss)
 
 
 def _auto(moments: theory.SketchMoments, taken: list[str] | None) -> FloatArray:

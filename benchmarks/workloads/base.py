@@ -84,7 +84,8 @@ Figures = Mapping[str, Mapping[str, Any]]
 class Target:
     """A goal set in advance: `measured` from the figures of a case is at least (or at most) `limit`.
 
-    `timed` says that it compares times, which other work on the machine makes doubtful.
+    `timed` says that it compares times, which other work on the machine makes doubtful. `reason` says of figures that
+    do not reach it what stands in the way, by numbers of the same case.
     """
 
     case: str
@@ -94,6 +95,7 @@ class Target:
     at_least: bool = True
     form: str = "{:.2g}"
     timed: bool = True
+    reason: Callable[[Figures], str] = lambda figures: ""
 
     def reached(self, figures: Figures) -> bool:
         """Tell whether the results reach the goal."""

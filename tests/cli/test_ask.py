@@ -176,6 +176,8 @@ def test_inspect_knows_every_file(folder: Path, capsys: pytest.CaptureFixture[st
         (["summarise", "rows.parquet", "-o", "."], "it is a folder"),
         (["ask", "rows.psk", "--compare", "none.toml"], "Cannot read none.toml"),
         (["ask", "rows.psk", "--compare", "bad.toml"], "key 'featurs'"),
+        (["ask", "rows.psk", "--compare", "bad.csv"], "no column 'a,b'"),
+        (["ask", "rows.psk", "--compare", "bad.csv"], "joined by '+'"),
         (["summarise", "rows.parquet", "-o", "none/x.psk"], "no folder none"),
         (["summarise", "rows.parquet", "-o", "rows.parquet"], "it is one of the inputs"),
         (["inspect", "rows.parquet"], "neither a model nor a sketch"),
@@ -187,6 +189,7 @@ def test_bad_input_gets_one_sentence(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     (folder / "bad.toml").write_text('[[model]]\ntarget = "y"\nfeaturs = ["a"]\n')
+    (folder / "bad.csv").write_text('target,features\ny,"a,b"\n')
     (folder / "link.psk").symlink_to("rows.psk")
     os.mkfifo(folder / "pipe")
     inputs = [folder / name for name in ("rows.parquet", "rows.psk", "bad.toml")]

@@ -91,6 +91,7 @@ def test_an_unforeseen_error_is_one_sentence(
         (MemoryError(), 2, "needs more memory than there is (while fitting)"),
         (OSError(28, "No space left on device"), 2, "while fitting: No space left on device."),
         (OSError(5, "Input/output error", "x.bin"), 2, "met a failure of x.bin while fitting"),
+        (ModuleNotFoundError("No module named 'numba.core'", name="numba.core"), 2, "needs numba (while fitting), and"),
         (KeyboardInterrupt(), 130, "Stopped."),
         (BrokenPipeError(), 1, ""),
     ],

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 import pytest
 
-from partsketch.cli import COMMANDS, commands
+from partsketch.cli import COMMANDS, commands, run
 from partsketch.cli.paths import NamedPath
 from tests.cli.test_cli import refused
 
@@ -32,3 +33,25 @@ def test_an_empty_path_leaves_the_folder_alone(
     for asked in (["fit", "x.csv", "-t", "y", "--checkpoint", ""], ["reproduce", "-o", ""]):
         assert "a path cannot be empty" in refused(capsys, *asked)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_data_whose_names_are_not_utf8(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A file that is named, and one in a folder or behind a glob."""
+    name = os.fsdecode(b"rows-\xff.csv")
+    (tmp_path / name).write_text("x,y\n1,2\n2,3\n3,5\n")
+    for data in (tmp_path / name, tmp_path, tmp_path / "*.csv"):
+        assert run(["fit", str(data), "--target", "y"]) == 2
+        errors = capfd.readouterr().err
+        assert "not UTF-8" in errors
+        assert "rows-\\xff.csv" in errors
+
+
+def test_outputs_whose_names_are_not_utf8(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "rows.csv"
+    data.write_text("x,y\n" + "".join(f"{i},{i * i % 7}\n" for i in range(40)))
+    other = str(tmp_path / os.fsdecode(b"\xfe"))
+    fit = ["fit", str(data), "--target", "y", "--method", "stack", "--partitions", "2"]
+    for asked in ([*fit, "--checkpoint", other], [*fit, "--model", other], ["reproduce", "--quick", "-o", other]):
+        assert run(asked) == 2
+        assert "not UTF-8" in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == [data]

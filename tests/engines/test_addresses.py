@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,21 @@ def test_somebody_listens_and_says_nothing(scheme: str, deaf: int, monkeypatch: 
         get_engine(f"{scheme}://127.0.0.1:{deaf}"),
     ):
         pass
+
+
+def test_a_server_of_the_same_protocol_is_not_ray() -> None:
+    """As a proxy is: Ray itself would try for half a minute."""
+    need("ray")
+    import grpc
+
+    server = grpc.server(ThreadPoolExecutor(max_workers=1))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with pytest.raises(InputError, match="No Ray Client server answers"), get_engine(f"ray://127.0.0.1:{port}"):
+            pass
+    finally:
+        server.stop(None)
 
 
 def test_a_name_without_a_machine_and_a_slow_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ def test_rows_with_missing_values_are_dropped(kind: str) -> None:
             sketch_size=40,
             n_partitions=2,
             missing="drop",
-            random_state=0,
+            random_state=1,
         )
     assert model.record.row_count == 2700
 

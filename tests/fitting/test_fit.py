@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -98,3 +99,13 @@ def test_condition_number_of_the_worst_fit() -> None:
         matrix = half - half.mean(axis=0)
         conditions.append(float(np.linalg.cond(matrix / np.linalg.norm(matrix, axis=0))))
     assert model.model_.record.condition == pytest.approx(max(conditions), rel=1e-6)
+
+
+def test_a_target_by_its_position() -> None:
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    by_name, by_position = (
+        ps.fit(rows, target, method="exact", random_state=0) for target in cast("list[str]", ["x2", -1])
+    )
+    assert by_position.to_dict() == by_name.to_dict()
+    assert by_position.record.asked is not None
+    assert by_position.record.asked["targets"] == ["x2"]

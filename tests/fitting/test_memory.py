@@ -111,7 +111,9 @@ def test_a_sketch_that_no_file_holds_is_refused_before_the_work() -> None:
 def test_twenty_thousand_columns_are_too_many_for_eight_gigabytes() -> None:
     assert solving_bytes(Sizes("exact", 20_001, 10**6, 1, None)) > 8e9
     assert solving_bytes(Sizes("exact", 2_001, 10**6, 1, None)) < 1e9
-    assert solving_bytes(Sizes("partition", 22, 10**6, 10_000, 84)) < 1e9
+    for method in ("stack", "partition"):
+        # Measured: 500 to 560 MB more than before the fit.
+        assert 0.4e9 < solving_bytes(Sizes(method, 22, 10**6, 10_000, 84)) < 0.5e9
 
 
 def test_limits_of_container_and_process_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

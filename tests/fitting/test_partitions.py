@@ -41,12 +41,23 @@ def check_largest(rows: int, columns: int, k: int, method: str, remainder: str) 
         quiet(method, n_partitions=largest + 1, remainder=remainder, random_state=0)(X, y)
 
 
-@settings(max_examples=30)
-@given(
-    data=st.data(), rows=st.integers(2, 60), columns=st.integers(1, 6), method=st.sampled_from(["partition", "stack"])
-)
-def test_the_largest_number_of_partitions(data: st.DataObject, rows: int, columns: int, method: str) -> None:
-    check_largest(rows, columns, data.draw(st.integers(1, rows)), method, "spread")
+@settings(max_examples=20)
+@given(data=st.data(), rows=st.integers(2, 60), columns=st.integers(1, 6))
+def test_the_largest_number_of_partitions(data: st.DataObject, rows: int, columns: int) -> None:
+    check_largest(rows, columns, data.draw(st.integers(1, rows)), "partition", "spread")
+
+
+@settings(max_examples=10)
+@given(draw=st.data(), rows=st.integers(2, 60), columns=st.integers(1, 6))
+def test_stacks_take_any_number_of_partitions(draw: st.DataObject, rows: int, columns: int) -> None:
+    """Only all rows together must be enough."""
+    X, y = data(rows, columns)
+    fit = quiet("stack", n_partitions=draw.draw(st.integers(1, rows)), random_state=0)
+    if rows >= columns + 3:
+        fit(X, y)
+        return
+    with pytest.raises(InputError, match=rf"Too few rows: {columns + 1} columns .* need at least {columns + 3}"):
+        fit(X, y)
 
 
 def test_the_largest_number_of_partitions_when_dropping() -> None:

@@ -49,6 +49,33 @@ def test_numbers_of_statsmodels(kind: str, weighted: bool, intercept: bool) -> N
     assert model.inferences[0].vcov == kind
 
 
+@pytest.mark.parametrize("kind", ["HC1", "HC2", "HC3", "CRV3:city"])
+@pytest.mark.parametrize("columns", [31, 32])
+def test_rows_of_many_columns(kind: str, columns: int) -> None:
+    """With the target 32 columns are summed strip by strip, more by products of the library."""
+    rng = np.random.default_rng(7)
+    X = np.column_stack([np.ones(400), rng.normal(size=(400, columns - 1))])
+    city, w = rng.integers(0, 9, 400), rng.uniform(0.5, 2.0, 400)
+    y = X.sum(axis=1) + rng.normal(size=400) * (1 + X[:, 1] ** 2)
+    bread = np.linalg.inv(X.T @ (w[:, None] * X))
+    beta = bread @ X.T @ (w * y)
+    residuals, leverages = y - X @ beta, w * np.einsum("ij,jk,ik->i", X, bread, X)
+    if kind == "CRV3:city":
+        left_out = []
+        for label in range(9):
+            Z, v = X[city != label], w[city != label]
+            left_out.append(np.linalg.solve(Z.T @ (v[:, None] * Z), Z.T @ (v * y[city != label])) - beta)
+        known = 8 / 9 * np.array(left_out).T @ np.array(left_out)
+    else:
+        power = {"HC1": 0, "HC2": 1, "HC3": 2}[kind]
+        scores = X * (w * residuals / (1 - leverages) ** (power / 2))[:, None]
+        known = bread @ scores.T @ scores @ bread * (400 / (400 - columns) if kind == "HC1" else 1)
+    table = pa.table({f"x{i}": X[:, i] for i in range(1, columns)} | {"y": y, "city": city, "w": w})
+    model = ps.fit(table, "y", [f"x{i}" for i in range(1, columns)], vcov=kind, weights="w")
+    # The inverse of the Gram matrix above loses a few of sixteen digits.
+    np.testing.assert_allclose(model.standard_errors, np.sqrt(np.diag(known)), rtol=1e-9)
+
+
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # pyfixest's own
 @pytest.mark.parametrize("column", ["city", "number"])
 def test_numbers_of_pyfixest(column: str) -> None:

@@ -266,6 +266,27 @@ class TestScales:
         assert not refused or ("x0" in refused and refused.endswith("."))
 
 
+@pytest.mark.parametrize("method", ["exact", "average", "stack", "partition"])
+def test_norms_beyond_float64_are_refused(method: str) -> None:
+    """No column seems to be zero or to depend on others because its sum of squares is beyond doubles."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(0.5, 1.5, size=400) * rng.choice([-1.0, 1.0], size=400)
+    y = 0.5 * x + rng.normal(size=400) / 10
+    # The norm of 200 such values is 14 times as large as one of them.
+    with pytest.raises(ps.InputError, match=r"'x0' .* is beyond what a double holds|Values are too large"):
+        fit_table(1e308 * x[:, None], y, **options_of(method))
+    plain, huge = (fit_table(unit * x[:, None], unit * y, **options_of(method)) for unit in (1.0, 2.0**1010))
+    np.testing.assert_allclose(huge.coefficients, plain.coefficients, rtol=1e-9)
+
+
+def test_few_rows_whose_squares_are_beyond_float64() -> None:
+    x = np.array([1.0, -1.0, 1.0, 0.0, 0.25])[:, None]
+    y = np.array([0.5, 0.25, 1.0, 0.0, -1.0])
+    plain, huge = (fit_table(unit * x, unit * y, method="exact") for unit in (1.0, 2.0**1022))
+    assert huge.record.rank == 2
+    np.testing.assert_allclose(huge.coefficients, plain.coefficients, rtol=1e-12)
+
+
 def test_spread_of_the_tests_themselves() -> None:
     """Tolerances are parts of this number."""
     assert spread(np.array([2.0, 4.0]) + 1e16) == 1.0

@@ -22,3 +22,17 @@ def test_inverse_roots_are_those_of_the_columns_as_they_are(free: int) -> None:
     found = Coordinates(4, free, centre, unit).inverse_root(root)
     # Conditions of some tens.
     np.testing.assert_allclose(found @ found.T, np.linalg.inv(raw.T @ raw), rtol=1e-11, atol=1e-14)
+
+
+def test_errors_and_covariances_are_those_of_the_transformation() -> None:
+    rng = np.random.default_rng(3)
+    unit = np.array([1.0, 4.0, 0.5, 2.0, 8.0])
+    coordinates = Coordinates(4, 1, np.array([0.0, 3.0, -7.0, 0.0, 2.0]), unit)
+    root = rng.normal(size=(4, 4))
+    matrix, back = root @ root.T, coordinates.transformation(0)
+    expected = back @ matrix @ back.T
+    # A handful of products: a few times the rounding of the largest.
+    np.testing.assert_allclose(coordinates.covariance(matrix, 0), expected, rtol=1e-13, atol=1e-13 * expected.max())
+    errors = np.sqrt(np.diagonal(expected))
+    np.testing.assert_allclose(coordinates.errors_from_root(root, 0), errors, rtol=1e-13)
+    np.testing.assert_allclose(coordinates.standard_errors(matrix, 0), errors, rtol=1e-12)

@@ -95,6 +95,9 @@ def test_every_form_of_a_summary_has_the_same_numbers(tmp_path: Path) -> None:
     for row in summary.rows:
         assert row.cells()[0] in latex
         assert row.cells()[1] in summary.to_html()
+    assert {line["intervals_of"] for line in read} == {"truth"}
+    said = r"\multicolumn{7}{l}{Standard errors, tests and 95\% intervals are for the true coefficients.}"
+    assert latex.count(said) == 2
     assert "* p < 0.05" in str(summary)
     assert "* p < 0.05" not in str(model.summary())
 

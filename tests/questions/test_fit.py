@@ -271,3 +271,14 @@ def test_questions_that_make_no_sense(ask: Callable[[ps.Summaries], object], mes
     summaries = ps.summarise(ROWS.assign(seven=7.0), ["a", "b", "seven", "y"], partition_by="g")
     with pytest.raises(ps.InputError, match=message):
         ask(summaries)
+
+
+@pytest.mark.parametrize("vcov", ["CRV1", "CRV3", "wild"])
+def test_variances_beyond_doubles_are_refused(vcov: Any) -> None:
+    """Errors of 1e163 are doubles, their squares are not; without clusters the errors are stated alone."""
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=200)
+    summaries = ps.summarise({"x": x, "y": 1e165 * (x + draw.normal(size=200))}, n_partitions=4)
+    assert np.isfinite(summaries.fit("y").standard_errors).all()
+    with pytest.raises(ps.InputError, match=f"Variances by {vcov} of a fit to 'y' are larger than the largest double"):
+        summaries.fit("y", vcov=vcov)

@@ -63,7 +63,7 @@ def test_a_summary_is_an_array() -> None:
 
 
 def test_what_is_no_sketch() -> None:
-    with pytest.raises(ps.InputError, match="sketch is 'triangular': choose one of 'gaussian'"):
+    with pytest.raises(ps.InputError, match=r"^kind is 'triangular': choose one of 'gaussian'"):
         ps.apply_sketch(X, "triangular", 10)
     with pytest.raises(ps.InputError, match="sketch_size"):
         ps.apply_sketch(X, "gaussian", 0)

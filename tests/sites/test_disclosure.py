@@ -36,6 +36,14 @@ def levelled(rows: int, rare: int, level: str) -> pa.Table:
     return table(rows).append_column("g", pa.array([level] * rare + [other] * (rows - rare)))
 
 
+def nearly_equal() -> pa.Table:
+    """A column twice, but for a billionth in one row: an exact file tells their difference."""
+    rows = table()
+    values = rows["a"].to_numpy().copy()
+    values[77] += 1e-9
+    return rows.append_column("again", pa.array(values))
+
+
 CASES: list[tuple[str, Any, dict[str, Any], str]] = [
     ("few-rows", table(29), {"sketch_size": 8}, "29 rows and tells of 3 parameters"),
     ("few-exact-rows", table(99), {"sketch": "triangular"}, "exact sums of products of 99 rows"),
@@ -45,6 +53,7 @@ CASES: list[tuple[str, Any, dict[str, Any], str]] = [
     ("rare-levels", levelled(500, 9, "b"), {"encode": True, "least_level_rows": 10}, "fewer than 10"),
     ("leverage", with_row(table(), a=1e6), {"sketch": "triangular"}, "Row 100 alone makes 100%"),
     ("leverage", with_row(table(), y=-60.0), {}, "Row 100 alone makes"),
+    ("leverage", nearly_equal(), {"sketch": "triangular"}, "Row 77 alone makes 100%"),
 ]
 
 
@@ -76,6 +85,23 @@ def test_what_shows_nobody_passes(keywords: dict[str, Any]) -> None:
 def test_as_many_rows_as_are_asked_for_are_enough() -> None:
     ps.sketch(table(30), "y", sketch_size=8, allow=["leverage"])
     ps.sketch(table(100), "y", sketch="triangular", allow=["leverage"])
+
+
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_columns_that_follow_from_others_show_nobody(far: float) -> None:
+    """What is left of them is rounding, of which every row has its part."""
+    rows = table()
+    a, b = (rows[name].to_numpy() + far for name in ("a", "b"))
+    made = {
+        "a": a,
+        "b": b,
+        "sum": a + b,
+        "pounds": 0.45359237 * a,
+        "twice": a,
+        "high": 1.0 * (a > far),
+        "low": 1.0 * (a <= far),
+    }
+    ps.sketch(pa.table({**made, "y": rows["y"]}), "y", sketch="triangular", allow=[])
 
 
 def test_levels_that_nobody_has_show_nobody() -> None:
@@ -186,10 +212,10 @@ def test_summaries_that_can_be_read_once_are_said_not_to_be_checked() -> None:
         ps.summarise(table().to_reader(), allow=[])
 
 
-def test_summarise_checks_what_has_a_site(
+def test_summarise_refuses_with_a_site_and_warns_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A file with a site is meant to be read beside others; one without stays, and a line says what was not done."""
+    """A file with a site is meant to be read beside others; one without stays where the rows are."""
     monkeypatch.chdir(tmp_path)
     pq.write_table(with_row(table(), a=1e6), "rows.parquet")
     command = ["summarise", "rows.parquet", "-o", "rows.psk"]
@@ -197,13 +223,28 @@ def test_summarise_checks_what_has_a_site(
     assert "--allow leverage" in capsys.readouterr().err
     assert not Path("rows.psk").exists()
     assert run([*command, "--site", "north", "--allow", "leverage"]) == 0
-    assert "not checked" not in capsys.readouterr().out
+    assert not capsys.readouterr().err
     assert run([*command, "--allow", "few-rows"]) == 2
     capsys.readouterr()
+    monkeypatch.setattr("partsketch.sites.disclosure.checks.look_at_rows", lambda *_: pytest.fail("rows were read"))
     assert run(command) == 0
-    assert "not checked" in capsys.readouterr().out
+    assert "not looked for: single rows" in capsys.readouterr().out
     assert run([*command, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["checked"] is False
+
+
+def test_summarise_says_what_counts_tell_without_a_second_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("partsketch.sites.disclosure.checks.look_at_rows", lambda *_: pytest.fail("rows were read"))
+    pq.write_table(cut(table(380), 4), "rows.parquet")
+    assert run(["summarise", "rows.parquet", "--partition-by", "g", "-o", "rows.psk"]) == 0
+    told = capsys.readouterr()
+    assert "partition '0' holds exact sums of products of 95 rows" in told.err
+    assert "with --site NAME" in told.err
+    assert "not looked for" not in told.out
+    assert len(ps.read_summaries("rows.psk")) == 4
 
 
 def test_files_of_two_places_without_a_site_are_not_read_together(tmp_path: Path) -> None:

@@ -197,8 +197,8 @@ def test_extreme_but_valid_files_give_a_model_or_a_sentence(
         ({"row_count": 0}, "stands for no rows"),
         ({"weight_sum": 0.0}, "sum of weights of 0"),
         ({"weight_sum": 1e300}, "sum of weights of 1e"),
-        ({"matrix": np.full((20, 5), 1e200)}, r"Column '\(intercept\)' .* whose powers get lost"),
-        ({"matrix": np.full((20, 5), 1e-200)}, "whose powers get lost"),
+        ({"matrix": np.full((20, 5), 1e200)}, r"Column '\(intercept\)' .* whose powers get lost: divide it"),
+        ({"matrix": np.full((20, 5), 1e-200)}, "whose powers get lost: multiply it"),
         ({"matrix": np.full((20, 5), 1e-16)}, "give it the same unit at all sites"),
     ],
 )

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from partsketch import InputError, SketchedRegression
+from partsketch import InputError, SketchedRegression, summarise
 from partsketch.sources import Source, open_source
 from partsketch.sources.arrow_values import as_texts, distinct_texts
 from partsketch.sources.keys import distinct
@@ -88,6 +88,15 @@ def test_keys_that_are_not_there_are_not_among_the_values() -> None:
     assert sorted_keys({"nan", "2", "10"}) == ("10", "2", "nan")
 
 
+def test_keys_at_both_ends_of_whole_numbers() -> None:
+    for keys in (np.array([2**63 - 3, 2**63 - 1]), np.array([-(2**63), 5 - 2**63])):
+        column = PartitionColumn("key", keys)
+        np.testing.assert_array_equal(column.labels(keys[[1, 0, 1]])[0], [1, 0, 1])
+        for other in (0, int(keys[0]) + 1, -int(keys[0] // 2)):
+            with pytest.raises(InputError, match=f"'{other}' that was not there"):
+                column.labels(np.array([keys[1], other]))
+
+
 def test_large_whole_numbers_are_not_confused() -> None:
     """2⁶³ + 1 and 2⁶³ are one double, and two partitions."""
     big = np.array([2**63 + 1, 2**63, 2**63 + 1, 5], dtype=np.uint64)
@@ -149,3 +158,21 @@ def test_texts_of_a_table_become_codes_once() -> None:
     assert chosen.table["few"].to_pylist() == few
     assert rows.choose(["few"], ["few", "many"]).table["few"].chunk(0).equals(chosen.table["few"].chunk(0))
     assert rows.sliced(1, 4).choose(["few"], ["few"]).table["few"].to_pylist() == [None, "a", "b"]
+
+
+@pytest.mark.parametrize("keys", [[1, 1, 2, 2, 2, 3], [*"aabbbc"], [1.5, 1.5, 2.0, 2.0, 2.0, 3.0]])
+def test_a_value_of_dropped_rows_alone_is_no_partition(keys: list[Any]) -> None:
+    table = pa.table({"x": [1.0, 2.0, 3.0, 4.0, 6.0, None], "y": [1.0, 3.0, 2.0, 5.0, 4.0, 1.0], "key": keys})
+    made = summarise(table, ["x", "y"], partition_by="key", missing="drop")
+    assert [summary.row_count for summary in made.factors] == [2, 3]
+
+
+def test_rows_that_are_taken_keep_their_partitions() -> None:
+    source = open_source(table(), target="y", features=["a"], partition_column="key", missing="drop")
+    (block,) = source.read()
+    assert block.labels is not None
+    positions = np.array([3, 1])
+    taken = block.take(positions).labels
+    assert taken is not None
+    np.testing.assert_array_equal(taken, block.labels[positions])
+    assert len(set(taken)) == 2

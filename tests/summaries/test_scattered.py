@@ -18,7 +18,7 @@ from partsketch.summaries import scattered
 from partsketch.summaries.partitions import Partitioning
 from partsketch.summaries.tasks import SummaryRequest
 
-ROWS, COUNT = 4_000, 60
+ROWS, COUNT = 2_400, 40
 
 
 def _source(kind: str) -> Any:

@@ -80,12 +80,16 @@ def test_rows_that_are_always_in_a_sample_add_nothing() -> None:
     assert with_certain.relative_excess_loss < 0.2
 
 
-def is_withheld(rows: FloatArray) -> bool:
+def reason_to_withhold(rows: FloatArray) -> str:
     try:
         theory.certify_row_samples([sample_of(rows, 0.1)], 600)
     except InputError as error:
-        return "use sketch='gaussian' or 'srht', or method='exact'" in str(error)
-    return False
+        return str(error)
+    return ""
+
+
+def is_withheld(rows: FloatArray) -> bool:
+    return "use sketch='gaussian' or 'srht', or method='exact'" in reason_to_withhold(rows)
 
 
 def test_heavy_tails_and_small_samples_are_withheld() -> None:
@@ -97,6 +101,75 @@ def test_heavy_tails_and_small_samples_are_withheld() -> None:
     assert sum(is_withheld(rows) for rows in even) <= 2
     with pytest.raises(InputError, match=r"39 sampled rows do not show .* use at least 40"):
         theory.certify_row_samples([sample_of(rows_of(39, 1), 0.1)], 600)
+
+
+def sums_of_squares(rows: FloatArray) -> float:
+    basis = np.linalg.qr(rows[:, :D])[0]
+    return float(np.sum(np.sum(basis**2, axis=1) ** 2))
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_uneven_leverages_are_withheld_even_if_none_is_large(constant: bool) -> None:
+    """The bound is the mean of 2,000 Gaussian samples and three of their standard deviations, 10% of these allowed."""
+    rng = np.random.default_rng(9)
+    even = rng.standard_normal((2000, 60, D + 1))
+    even[:, :, 0] = 1.0 if constant else even[:, :, 0]
+    sums = np.array([sums_of_squares(rows) for rows in even])
+    # Ten rows that weigh little are moved out step by step until the sample is refused.
+    rows = even[int(np.argmin(abs(sums - np.median(sums))))].copy()
+    light = np.argsort(np.sum(np.linalg.qr(rows[:, :D])[0] ** 2, axis=1))[:10]
+    reason = ""
+    while not reason:
+        below = sums_of_squares(rows)
+        rows[light, 1:D] *= 1.02
+        reason = reason_to_withhold(rows)
+    assert "squared leverages of the sampled rows sum to" in reason
+    bound = sums.mean() + 3 * sums.std()
+    assert below < bound + 0.3 * sums.std()
+    assert sums_of_squares(rows) > bound - 0.3 * sums.std()
+    # Where sampled rows are many, uneven ones do no harm: what they add to the variance of the loss is small.
+    many = rng.exponential(size=(600, D + 1))
+    assert sums_of_squares(many) > 1.2 * D * (D + 2) / 600
+    theory.certify_row_samples([sample_of(many, 0.1)], 6000)
+
+
+def test_most_samples_of_heavy_tailed_rows_are_withheld() -> None:
+    """Of 100 samples with three degrees of freedom; by the largest leverage alone 18 of them passed."""
+    rng = np.random.default_rng(10)
+    heavy = np.concatenate([rng.standard_t(3, (100, 60, D)), rng.standard_normal((100, 60, 1))], axis=2)
+    assert sum(is_withheld(rows) for rows in heavy) >= 90
+
+
+def test_upper_ends_allow_for_rows_that_no_sample_shows() -> None:
+    rows = rows_of(60, 12)
+    basis = np.linalg.qr(rows[:, :D])[0]
+    heaviest = float(np.sum(basis**2, axis=1).max())
+    found = theory.certify_row_samples([sample_of(rows, 0.1)], 600)
+    # The same rows with chances that are not quite equal are no uniform sample, of which nothing is missing.
+    chances = np.full(60, 0.1)
+    chances[0] *= 1 + 1e-12
+    plain = theory.certify_row_samples([sample_of(rows, chances)], 600)
+    assert found.excess_loss == pytest.approx(plain.excess_loss)
+    for seen, all_rows in (
+        (plain.confidence, found.confidence),
+        (plain.relative_confidence, found.relative_confidence),
+    ):
+        assert seen is not None
+        assert all_rows is not None
+        for chance, unseen in ((0.005, 0.0050125), (0.5, 0.6931472), (0.95, 2.9957323), (0.995, 5.2983174)):
+            expected = seen.quantile(chance) * (1 + unseen * heaviest / D)
+            assert all_rows.quantile(chance) == pytest.approx(expected, rel=1e-6)
+
+
+def test_rows_of_partitions_that_count_differently_are_as_uneven_as_fewer_rows() -> None:
+    """Gaussian rows of two partitions, one sampled five times as often: not withheld for that, in 20 of 20 samples."""
+    rng = np.random.default_rng(13)
+    chances = np.repeat([0.5, 0.1], 80)
+    groups = np.repeat([0.0, 1.0], 80)
+    for _ in range(20):
+        rows = np.column_stack([rng.standard_normal((160, D)), rng.standard_normal(160)])
+        sample = theory.RowSample(rows / np.sqrt(chances)[:, None], chances, groups, D)
+        assert theory.certify_row_samples([sample], 960).excess_loss > 0
 
 
 def test_stacked_samples_do_not_take_unlike_partitions_for_noise() -> None:

@@ -14,7 +14,15 @@ from partsketch.fitting.keywords import choices_of
 from partsketch.sketches.orthogonal import orthogonal_rows
 from partsketch.theory.heterogeneity import constant_noise_heterogeneity
 from partsketch.theory.partition_certificate import row_shares
-from partsketch.theory.stack_weights import LEAST_AGREEMENT, WEIGHTINGS, information_weights, noise_of_rows
+from partsketch.theory.stack_weights import (
+    LEAST_AGREEMENT,
+    WEIGHTINGS,
+    agreement_level,
+    information_weights,
+    noise_of_rows,
+    weights_by_counts,
+)
+from partsketch.theory.stacked_certificate import law_of_excess
 from tests.theory.designs import FloatArray
 
 # One process draws what several of them look at.
@@ -196,6 +204,36 @@ def test_agreement_is_rejected_as_often_as_it_says(name: str) -> None:
     values = np.array(chances, dtype=float)
     assert 0.015 < np.mean(values < 0.05) < 0.095
     assert np.mean(values < LEAST_AGREEMENT) < 0.012
+
+
+def test_the_level_of_agreement_falls_as_weights_gain() -> None:
+    """With the same features everywhere equal weights vary mean(ω)·mean(1/ω) times as much as those by noise."""
+    rng = np.random.default_rng(0)
+    features = np.linalg.qr(rng.normal(size=(SIZE, 3)))[0]
+    moments = theory.sketch_moments([np.column_stack([features, rng.normal(size=SIZE)]) for _ in range(4)], [100] * 4)
+    for weights in (np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 1.0, 1.0, 9.0])):
+        gain = weights.mean() * (1 / weights).mean() - 1
+        assert agreement_level(moments, weights) == pytest.approx(min(0.001 / gain, 0.002))
+    assert agreement_level(moments, np.ones(4)) == 0.002
+    assert agreement_level(moments, np.array([1e-3, 1.0, 1.0, 1.0])) == 0.0001
+
+
+def test_intervals_know_what_the_weighted_sketches_measure() -> None:
+    """Rows behind a sketch count as its weight: six of 24 rows together measure like 144, not like the largest one.
+
+    The law then has 144 − 6 + 1 degrees of freedom, to the order of this approximation. So many rows that what is
+    missed without sketches is next to nothing; 20 draws, each within a tenth.
+    """
+    rng = np.random.default_rng(4)
+    parts, laws = Design((1000,) * (K - 1) + (30000,)).draw(rng), []
+    for _ in range(20):
+        moments = sketched(parts, SIZE, rng)
+        weights = weights_by_counts(moments.sizes, moments.row_counts, moments.law)
+        fit = theory.stacked_fit(moments.sketches, moments.row_counts.astype(int).tolist(), moments.law, weights)
+        laws.append(law_of_excess(fit, np.ones(K)))
+    assert np.mean([law.in_gram for law in laws]) == pytest.approx(K * SIZE - 5, rel=0.12)
+    # Features are alike everywhere, so that all directions count.
+    assert np.mean([law.above for law in laws]) > 5.5
 
 
 def test_weights_by_counts_and_noise() -> None:

@@ -126,6 +126,8 @@ def _answer(arguments: list[str], name: str, debug: bool) -> int:
         return last_resort.without_memory(error, name, debug)
     except OSError:
         raise
+    except ModuleNotFoundError as error:
+        return last_resort.without_library(error, name, debug)
     except Exception as error:
         return last_resort.unexpected(error, name, debug)
     return result if isinstance(result, int) else 0

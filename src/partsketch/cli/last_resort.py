@@ -69,6 +69,20 @@ def without_memory(error: MemoryError, command: str, debug: bool) -> int:
     return 2
 
 
+def without_library(error: ModuleNotFoundError, command: str, debug: bool) -> int:
+    """Print one sentence about a library that is not installed; return the exit code."""
+    library = (error.name or "partsketch").partition(".")[0]
+    if library == "partsketch":
+        return unexpected(error, command, debug)
+    if debug:
+        traceback.print_exception(error)
+    complain(
+        f"Error: {command} needs {library} (while {step_of(error)[0]}), and it is not installed here: install it, or "
+        "partsketch again, which brings what it needs."
+    )
+    return 2
+
+
 def failed_system(error: OSError, command: str, debug: bool) -> int:
     """Print one sentence about the operating system refusing something; return the exit code."""
     if debug:

@@ -10,11 +10,11 @@ import click
 from partsketch.cli.options import column_names, csv_options, keyword_option
 from partsketch.cli.outputs import check_outputs
 from partsketch.cli.paths import NamedPath
-from partsketch.cli.printing import print_json, say
+from partsketch.cli.printing import print_json, say, warn
 from partsketch.cli.site_options import disclosure_options, levels_option, read_levels
 
-#: What is said of files that were not looked at.
-_UNCHECKED = "not checked for single rows that it shows: before the file leaves this place, make it with --site NAME"
+#: What is said of files of which counts tell nothing.
+_UNSEEN = "not looked for: single rows that it shows; before the file leaves this place, make it with --site NAME"
 
 
 @click.command(
@@ -37,7 +37,7 @@ _UNCHECKED = "not checked for single rows that it shows: before the file leaves 
     show_default=True,
     help="Refuse missing values, or drop their rows.",
 )
-@click.option("--site", default="", help="Name of this site: the file is to leave it, and is checked.")
+@click.option("--site", default="", help="Name of this site: the file leaves it, and may not show single rows.")
 @click.option("--label", default="", help="Name of these rows, such as a day.")
 @disclosure_options
 @levels_option
@@ -49,28 +49,36 @@ def command(
     output: Path,
     columns: tuple[str, ...],
     formula: str | None,
+    weights: str | None,
+    encode: bool,
     missing: Literal["error", "drop"],
     allow: tuple[str, ...],
     levels_path: Path | None,
+    engine: str,
     as_json: bool,
     **keywords: Any,
 ) -> None:
     """Summarise DATA exactly, in one pass, in one small file for `partsketch ask`."""
     from partsketch.report.summaries_table import describe_summaries, print_summaries
-    from partsketch.sites.summaries_api import summarise
+    from partsketch.sites.options import SketchOptions
+    from partsketch.sites.summarise import request_of, summarise_data
 
     read = [] if levels_path is None else [levels_path]
     check_outputs({"--output": output}, data, read)
+    levels = None if levels_path is None else read_levels(levels_path)
+    request = request_of(
+        data, column_names(columns), formula, weights=weights, encode=encode, missing=missing, levels=levels
+    )
     # Whoever names a site means a file that is read beside those of others.
-    checked = bool(keywords["site"] or allow)
-    if levels_path is not None:
-        keywords["levels"] = read_levels(levels_path)
-    asked: dict[str, Any] = {"formula": formula, "missing": missing, "allow": allow if checked else None}
-    summaries = summarise(data, column_names(columns), **asked, **keywords)
+    stays = not (keywords["site"] or allow)
+    options = SketchOptions.made_of(sketch="triangular", allow=allow, stays=stays, **keywords)
+    summaries, sentences = summarise_data(request, options, engine)
     summaries.save(output)
+    for sentence in sentences:
+        warn(sentence)
     if as_json:
-        print_json({**describe_summaries(str(output), summaries), "checked": checked})
+        print_json({**describe_summaries(str(output), summaries), "checked": not stays, "warnings": list(sentences)})
         return
     print_summaries(str(output), summaries)
-    if not checked:
-        say(_UNCHECKED)
+    if stays and not sentences:
+        say(_UNSEEN)

@@ -26,13 +26,20 @@ def html_text(text: str) -> str:
 
 def latex_table(head: Sequence[str], lines: Sequence[Sequence[str]], foot: Sequence[Sequence[str]] = ()) -> str:
     """Return a tabular environment with the rules of the package booktabs; names stand left, numbers right."""
-
-    def rows(cells: Sequence[Sequence[str]]) -> list[str]:
-        return [" & ".join(map(latex_text, row)) + r" \\" for row in cells]
-
-    below = [r"\midrule", *rows(foot)] if foot else []
-    body = [r"\toprule", *rows([head]), r"\midrule", *rows(lines), *below, r"\bottomrule"]
+    below = [r"\midrule", *(_spanning(row) for row in foot)] if foot else []
+    body = [r"\toprule", _row(head), r"\midrule", *map(_row, lines), *below, r"\bottomrule"]
     return "\n".join([rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}", *body, r"\end{tabular}"])
+
+
+def _spanning(row: Sequence[str]) -> str:
+    """Return a line of a table; one with a single text has no columns, which that would make too wide."""
+    if len(row) > 1 and not any(row[1:]):
+        return rf"\multicolumn{{{len(row)}}}{{l}}{{{latex_text(row[0])}}} \\"
+    return _row(row)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return " & ".join(map(latex_text, cells)) + r" \\"
 
 
 def html_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -30,6 +30,8 @@ def usable_cores() -> int:
 
 #: Most tasks that a worker reads in one go, so that a large file is still shared evenly.
 _MOST_TASKS = 4
+#: Most numbers of a segment that several threads share: each holds those of one or two.
+_MOST_NUMBERS = 2**22
 
 
 class _StoppedError(Exception):
@@ -72,9 +74,14 @@ class LocalEngine(Engine):
         # Large products are shared with those who have no rows of their own.
         shared = len(source.feature_names) > WIDEST_KERNEL
         threads = self.threads if shared else min(self.threads, len(bundles))
-        if source.boundaries and 2 * threads <= self.threads:
-            # Of one large row group one worker makes everything: another core can decode it meanwhile.
-            source = ReadAhead(source)
+        # A large row group is decoded in one place, by whoever sums the next rows of it; where these would take too
+        # much memory, by a thread that does nothing else.
+        together = self.threads // threads if source.boundaries else 1
+        width = len(source.feature_names) + len(source.target_names)
+        if together > 1 and width * request.segment_rows > _MOST_NUMBERS:
+            source, together = ReadAhead(source), 1
+        # Who holds the rows of a segment may as well read them at once.
+        block_rows = max(self._block_rows, request.segment_rows) if together > 1 else self._block_rows
         stop = threading.Event()
         total = None if tasks[-1].stop is None else sum((task.stop or 0) - task.start for task in tasks)
 
@@ -87,7 +94,7 @@ class LocalEngine(Engine):
             return run_bundle(
                 request.merging,
                 [(index, tasks[index]) for index in bundles[number]],
-                lambda task: summarise_rows(source, request, task, self._block_rows, after_block),
+                lambda task: summarise_rows(source, request, task, block_rows, after_block, together),
             )
 
         with RowProgress(total) as progress, one_thread_each():

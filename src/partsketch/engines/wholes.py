@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from partsketch.common.errors import InputError
 from partsketch.common.linalg.double_double import DoubleDouble
 from partsketch.sketches.accumulator import FloatArray
 from partsketch.sketches.base import get_sketch
+from partsketch.sketches.centre import is_needed
 from partsketch.sketches.groups import factors_of, give_back_room
 from partsketch.sources.base import Source
 from partsketch.summaries.group_summaries import GroupSummaries
@@ -74,6 +76,17 @@ def of_groups(
     return summaries, tuple(counts.tolist()), tuple(weights.tolist()), target_range
 
 
+def _check_finite(rows: FloatArray, columns: tuple[str, ...]) -> None:
+    """Refuse sums that are beyond doubles: of them a column would seem to be zero, or to depend on others."""
+    finite = np.isfinite(rows).all(axis=0)
+    if not finite.all():
+        name = columns[int(np.argmin(finite))]
+        raise InputError(
+            f"Column {name!r} has values so large that the root of their sum of squares is beyond what a double holds: "
+            "divide the column by a constant, so that its values are near 1."
+        )
+
+
 def summaries_of(
     partition: int, whole: Piece, request: SummaryRequest, columns: tuple[str, ...], rows_seen: int
 ) -> Iterator[Summary]:
@@ -89,8 +102,13 @@ def summaries_of(
     for number, matrix in enumerate(matrices):
         stream = partition * request.sketches_per_partition + number
         sketch_rows, low = sketch.concluded_rows(request.specification, matrix, whole.row_count, stream)
+        centre = np.empty(0) if whole.centre is None else whole.centre
         if whole.centre is not None:
-            sketch_rows, low = DoubleDouble.of(sketch_rows, low).moved(whole.centre)
+            needed = not sketch.is_random or is_needed(sketch_rows, centre)
+            sketch_rows, low = DoubleDouble.of(sketch_rows, low).moved(centre)
+            if not needed:
+                low, centre = None, np.empty(0)
+        _check_finite(sketch_rows, columns)
         part = Part(
             site="",
             stream=stream,
@@ -109,6 +127,6 @@ def summaries_of(
             row_count=whole.row_count,
             weight_sum=whole.weight_sum,
             low=low,
-            centre=np.empty(0) if whole.centre is None else whole.centre,
+            centre=centre,
             about=about,
         )

@@ -143,10 +143,9 @@ class DataRequest:
 
         Rows that came from memory have no paths; the record then says so by None.
         """
-        target = () if self.target is None else self.target
         asked = {
             "paths": entries_of(self.data) if are_paths(self.data) else None,
-            "targets": list(model.target_names) if self.formula else as_texts(target),
+            "targets": list(model.target_names),
             "features": None if self.features is None else [str(name) for name in self.features],
             "formula": None if model.encoding.design is None else model.encoding.design.formula,
             "weights": self.weights,
@@ -168,11 +167,6 @@ def _parts(formula: str) -> tuple[str, str, str]:
             return formula[:place], mark, formula[place + 1 :]
         depth += (mark in "([{") - (mark in ")]}") if not quote else 0
     return formula, "", ""
-
-
-def as_texts(names: str | Sequence[str]) -> list[str]:
-    """Return a name, or several, as a list."""
-    return [names] if isinstance(names, str) else [str(name) for name in names]
 
 
 def as_formula_says(options: Options, source: Source) -> Options:

@@ -59,7 +59,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
         check_replayable(source, options.vcov)
         options = replace(options, route="factor")
     unreadable = source.unreadable
-    source, partitioning, left_out = _partition(source, options, len(features))
+    source, partitioning, left_out = _partition(source, options)
     _check_count(partitioning.count, len(unreadable), options)
     reasons = {"method": f"method={options.method!r} was asked for: {method.description}"}
     specification = SketchSpecification("triangular")
@@ -74,7 +74,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
             reasons["sketch_size"] += f"; all {stacked} together have {stacked * size} rows for {len(features)} columns"
         specification = SketchSpecification(options.sketch, size, options.seed, options.sparsity)
         warnings += get_sketch(options.sketch).size_warnings(size, len(features))
-        if partitioning.bounds is not None and _checks_sizes(options, len(features)):
+        if partitioning.bounds is not None and _checks_sizes(options):
             sizes = [int(size) for size in np.diff(partitioning.bounds)]
             check_partition_sizes(sizes, partitioning.names, len(features), options.partition_by, sum(sizes) + left_out)
     else:
@@ -194,7 +194,7 @@ def finish_fit(
     return Fit(model, tuple(gathered.summaries), restored(combination, regression), gathered)
 
 
-def _partition(source: Source, options: FitOptions, columns: int) -> tuple[Source, Partitioning, int]:
+def _partition(source: Source, options: FitOptions) -> tuple[Source, Partitioning, int]:
     """Return the source, counted if need be, the partitioning, and how many rows it leaves out."""
     method = METHODS[options.method]
     needs_count = options.remainder == "drop" or (method.by_partition and options.partition_by in ("order", "file"))
@@ -208,7 +208,7 @@ def _partition(source: Source, options: FitOptions, columns: int) -> tuple[Sourc
     left_out = 0
     if options.remainder == "drop":
         assert rows is not None
-        if options.n_partitions > rows and not _checks_sizes(options, columns):
+        if options.n_partitions > rows and not _checks_sizes(options):
             raise InputError(
                 f"n_partitions={options.n_partitions} with remainder='drop' would leave out all {rows} rows: give at "
                 f"most {rows}."
@@ -220,7 +220,7 @@ def _partition(source: Source, options: FitOptions, columns: int) -> tuple[Sourc
         options.partition_by == "order"
         and rows is not None
         and options.n_partitions > rows
-        and not _checks_sizes(options, columns)
+        and not _checks_sizes(options)
     ):
         raise InputError(
             f"n_partitions={options.n_partitions} is larger than the number of rows, {rows}: give at most {rows}."
@@ -273,7 +273,7 @@ def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:
         raise InputError(f"There are no rows to fit: {why}.")
     if sum(gathered.weight_sums) <= 0:
         raise InputError("All sample weights are zero: at least one must be positive.")
-    if _checks_sizes(options, columns):
+    if _checks_sizes(options):
         sizes = list(gathered.row_counts)
         check_partition_sizes(sizes, gathered.names, columns, options.partition_by, sum(sizes))
     elif options.method == "stack" and options.alpha == 0 and sum(gathered.row_counts) < columns + 2:
@@ -288,11 +288,10 @@ def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:
             raise InputError(f"All sample weights of partition {name!r} are zero: leave its rows out.")
 
 
-def _checks_sizes(options: FitOptions, columns: int) -> bool:
+def _checks_sizes(options: FitOptions) -> bool:
     """Whether every partition must keep enough rows for a fit of its own.
 
-    A ridge penalty makes do with fewer, and so do stacked sketches that are smaller than a fit of their own needs.
+    A ridge penalty makes do with fewer, and stacked sketches need enough rows together only.
     """
     method = METHODS[options.method]
-    short = method.combines_by == "stack" and options.sketch_size is not None and options.sketch_size <= columns + 1
-    return method.sketched and method.by_partition and options.alpha == 0 and not short
+    return method.sketched and method.by_partition and method.combines_by == "average" and options.alpha == 0

@@ -1,7 +1,7 @@
 """Whether there is memory for a fit, asked before any work: what its summaries and their solution take at least.
 
 How many copies of which matrices exist at once was counted from fits of many sizes, in processes of their own (20 to
-4000 columns, 1 to 1000 partitions); counts are rounded down, so that what fits is not refused. Rows are not counted:
+4000 columns, 1 to 10,000 partitions); counts are rounded down, so that what fits is not refused. Rows are not counted:
 they stream by, or are in memory anyway.
 """
 
@@ -22,11 +22,11 @@ _NUMBER_BYTES = 8
 #: the smallest solution is found.
 _FACTORS, _SINGULAR_FACTORS = 10, 22
 #: The same for every partition: of an average of exact fits, and of fits on sketches.
-_FACTORS_EACH, _SKETCHED_FACTORS_EACH = 11, 13
+_FACTORS_EACH, _SKETCHED_FACTORS_EACH = 11, 9
 #: Bytes that the libraries take many times over before anything is fitted: nothing to refuse.
 LITTLE = 2**24
-#: Copies of every sketch: where fits are averaged, and where sketches are stacked.
-_SKETCHES, _STACKED_SKETCHES = 2, 4
+#: Copies of every sketch where they are stacked, or written. When the matrices above are made there is one.
+_SKETCHES = 2
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ def solving_bytes(sizes: Sizes) -> int:
         numbers = (2 if sizes.method == "sketch" else copies) * sizes.summaries * square
     else:
         sketch = sizes.sketch_size * sizes.width
-        copies = _STACKED_SKETCHES if sizes.method == "stack" else _SKETCHES
+        copies = _SKETCHES if sizes.method in ("stack", "sketch") else 1
         squares = 0 if sizes.method == "sketch" else _SKETCHED_FACTORS_EACH * square
-        numbers = sizes.summaries * (copies * sketch + squares)
+        numbers = sizes.summaries * max(copies * sketch, sketch + squares)
     return numbers * _NUMBER_BYTES
 
 

@@ -114,10 +114,9 @@ def raw_covariance(covariance: CoefficientCovariance, regression: Regression, nu
     """Return a covariance for the columns as they are, not as the summaries have them."""
     if regression.coordinates is None:
         return covariance.matrix
-    lead = regression.coordinates.transformation(number)
     # Columns may be of any size; whoever asks looks whether these are numbers.
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(lead @ covariance.matrix @ lead.T)
+        return regression.coordinates.covariance(covariance.matrix, number)
 
 
 def _restored(coefficients: FloatArray, regression: Regression, number: int) -> FloatArray:

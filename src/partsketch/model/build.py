@@ -114,8 +114,12 @@ def _judged(
 ) -> tuple[tuple[Certificate, ...], tuple[Inference, ...]]:
     """Return what a fit loses and how sure its coefficients are, for each target."""
     common = (method, summaries, combination, regression)
+    # Sketches that were solved each by itself are not solved again.
+    alone = METHODS[method].sketched and METHODS[method].combines_by != "stack" and regression.penalty == 0
+    solutions = combination.solutions if alone else ()
     moments = [
-        FitMoments(summaries, regression.features, target, regression.free_columns) for target in regression.targets
+        FitMoments(summaries, regression.features, target, regression.free_columns, solutions, number)
+        for number, target in enumerate(regression.targets)
     ]
     coordinates, columns = regression.coordinates, len(regression.features)
     target_units = np.ones(len(moments)) if coordinates is None else coordinates.unit[columns:]
@@ -141,7 +145,7 @@ def _record(
     circumstances: Circumstances,
 ) -> Record:
     """Return how the coefficients came about, with the warnings that this gives reason to."""
-    size = summaries[0].matrix.shape[0] if METHODS[method].sketched else None
+    size = summaries[0].height if METHODS[method].sketched else None
     stacked = len(summaries) if method == "stack" else 1
     conditions = [solution.condition for solution in combination.solutions]
     rows = [summary.row_count for summary in summaries] or [circumstances.row_count]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.linalg.solve import tall_factor
 from partsketch.summaries.summary import Summary, common_centre
 
 if TYPE_CHECKING:
@@ -89,9 +90,27 @@ class Coordinates:
             errors[0] = np.sqrt(max(float(weights @ covariance @ weights), 0.0))
         return np.asarray(errors * self.unit[self.features + target])
 
+    def errors_from_root(self, root: FloatArray, target: int) -> FloatArray:
+        """Return the same from H with H Hᵀ the covariance: of many columns that product takes longer than a fit."""
+        errors = np.sqrt(np.einsum("ij,ij->i", root, root)) / self.unit[: self.features]
+        if self.free and self.locations.any():
+            errors[0] = np.linalg.norm(root[0] - self.locations[1:] @ root[1:])
+        return np.asarray(errors * self.unit[self.features + target])
+
     def scaling(self, target: int) -> FloatArray:
         """Return T for the value at the centre in place of the intercept: units alone."""
         return np.asarray(np.diag(1.0 / self.unit[: self.features]) * self.unit[self.features + target])
+
+    def covariance(self, matrix: FloatArray, target: int) -> FloatArray:
+        """Return T C Tᵀ for the T of `transformation`, which is diagonal but for its first row."""
+        units = self.unit[self.features + target] / self.unit[: self.features]
+        raw = matrix * units[:, None] * units
+        if self.free and self.locations.any():
+            lead = np.concatenate([[1.0], -self.locations[1:]]) * self.unit[self.features + target]
+            across = matrix @ lead
+            raw[0] = raw[:, 0] = across * units
+            raw[0, 0] = lead @ across
+        return np.asarray(raw)
 
     def transformation(self, target: int) -> FloatArray:
         """Return T with a = T a' + constant for the coefficients of one target: for covariances."""
@@ -127,7 +146,13 @@ class _Picked:
         at_once = max(1, _NUMBERS_AT_ONCE // max(1, summaries[0].matrix.size))
         self._groups = [summaries[i : i + at_once] for i in range(0, len(summaries), at_once)]
         self._kept = self._pick(summaries) if len(self._groups) == 1 else None
-        self._stack = None if self._kept is None else _stacked(self._kept)
+        #: Factors of those that are kept, where they are smaller by far: made once, for units and for solving.
+        self.triangles: list[FloatArray] | None = None
+        if self._kept is not None and all(_is_tall(part) for part in self._kept):
+            self.triangles = [tall_factor(part.high) for part in self._kept]
+        self._stack: FloatArray | None = None
+        if self._kept is not None:
+            self._stack = np.vstack(self.triangles) if self.triangles is not None else _stacked(self._kept)
 
     def _pick(self, summaries: Sequence[Summary]) -> list[DoubleDouble]:
         return [self._picked(summary) for summary in summaries]
@@ -151,7 +176,7 @@ class _Picked:
         return self._pick(self._summaries[number : number + 1])[0] if self._kept is None else self._kept[number]
 
     def stacks(self) -> Iterator[FloatArray]:
-        """Yield the rows of all summaries, many of them one below the other."""
+        """Yield the rows of all summaries, or others with their sums of products, many of them one below the other."""
         for group in self._groups:
             yield _stacked(self._pick(group)) if self._stack is None else self._stack
 
@@ -177,13 +202,54 @@ class _Standard(Sequence[Summary]):
         if isinstance(number, slice):
             return tuple(self[i] for i in range(*number.indices(len(self))))
         part, unit = self._picked[number], self._unit
+        if self._picked.triangles is not None:
+            return _Scaled.made(self._summaries[number], self._columns, part.high, self._picked.triangles[number], unit)
         return replace(
             self._summaries[number],
-            matrix=part.high / unit,
+            matrix=_divided(part.high, unit),
             low=part.low / unit if part.low.strides[0] else None,
             centre=np.zeros(len(self._columns)),
             columns=self._columns,
         )
+
+
+class _Scaled(Summary):
+    """A sketch in units of its columns: the triangle is there, all rows are made when somebody looks at them."""
+
+    @classmethod
+    def made(
+        cls, summary: Summary, columns: tuple[str, ...], rows: FloatArray, triangle: FloatArray, unit: FloatArray
+    ) -> _Scaled:
+        """Return the summary of these columns, as they are before they are divided by units."""
+        new = object.__new__(cls)
+        new.__dict__.update(summary.__dict__, columns=columns, centre=np.zeros(len(columns)))
+        new.__dict__.update(triangle=triangle / unit, _rows=rows, _unit=unit)
+        del new.__dict__["matrix"]
+        return new
+
+    @property
+    def height(self) -> int:
+        """Rows of the matrix."""
+        return len(self.__dict__["_rows"])
+
+    def __getattr__(self, name: str) -> FloatArray:
+        # Only called for what is not there.
+        if name != "matrix":
+            raise AttributeError(name)
+        self.__dict__["matrix"] = _divided(self.__dict__["_rows"], self.__dict__["_unit"])
+        return self.matrix
+
+
+def _divided(rows: FloatArray, unit: FloatArray) -> FloatArray:
+    """Return rows in units, which nobody can write to: a summary need not copy them."""
+    matrix = rows / unit
+    matrix.flags.writeable = False
+    return matrix
+
+
+def _is_tall(part: DoubleDouble) -> bool:
+    """Tell whether doubles alone hold a matrix, and it has far more rows than columns."""
+    return not part.low.strides[0] and part.high.shape[0] > 2 * part.high.shape[1]
 
 
 def _stacked(parts: Sequence[DoubleDouble]) -> FloatArray:
@@ -196,7 +262,9 @@ def spread_units(stacks: Callable[[], Iterable[FloatArray]], weight: float, free
     exponents = np.where(largest > 0, np.frexp(largest)[1], 0)
 
     def scaled() -> Iterator[FloatArray]:
-        return (np.ldexp(stack, -exponents) for stack in stacks())
+        # Multiplying takes a tenth of the time of `ldexp`, and a power of two rounds nothing.
+        powers = np.ldexp(1.0, -np.clip(exponents, -1000, 1000))
+        return (stack * powers for stack in stacks())
 
     squares = _sum(np.einsum("ij,ij->j", rows, rows) for rows in scaled())
     count = float(weight)

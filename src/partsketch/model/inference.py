@@ -145,17 +145,19 @@ def infer(
         fits = np.stack([solution.coefficients[:, number] for solution in combination.solutions])
         spread = spread_covariance(fits, weights)
     covariance: CoefficientCovariance | None = None
+    errors: FloatArray | None = None
     reason = ""
     if regression.penalty > 0:
         reason = "a ridge fit is biased on purpose, and intervals around it would miss the true coefficients"
     else:
         try:
             if method == "exact":
-                covariance = _exact_covariance(combination, exact_rows(combination, summaries), number)
+                covariance, errors = _of_exact(combination, exact_rows(combination, summaries), regression, number)
             else:
                 if averaged and len(summaries) > 1:
                     _require_one_truth(method, moments, certificate)
                 covariance = _covariance(method, summaries, combination, regression, number, moments)
+                errors = _restored_errors(covariance, regression, number)
         except InputError as error:
             reason = str(error).rstrip(".")
     noise = None if covariance is None else covariance.noise_variance
@@ -168,7 +170,7 @@ def infer(
     elif combination.solutions[0].total_sums is None and noise is not None:
         r_squared = estimated_r_squared(method, summaries, combination, regression, number, noise)
     return Inference(
-        standard_errors=_restored_errors(covariance, regression, number),
+        standard_errors=errors,
         degrees_of_freedom=None if covariance is None else covariance.degrees_of_freedom,
         noise_variance=_restored_variance(noise, regression, number),
         spread_standard_errors=_restored_errors(spread, regression, number),
@@ -251,8 +253,10 @@ def exact_rows(combination: Combination, summaries: Sequence[Summary]) -> int:
     return summaries[0].row_count if known is None else known
 
 
-def _exact_covariance(combination: Combination, row_count: int, number: int) -> CoefficientCovariance:
-    """`σ̂² G⁻`, with the generalised inverse that belongs to the solution when columns are dependent."""
+def _of_exact(
+    combination: Combination, row_count: int, regression: Regression, number: int
+) -> tuple[CoefficientCovariance, FloatArray | None]:
+    """`σ̂² G⁻`, with the inverse that belongs to the solution, and its errors; of too many columns these alone."""
     solution = combination.solutions[0]
     freedom = row_count - solution.rank
     if freedom <= 0:
@@ -260,8 +264,13 @@ def _exact_covariance(combination: Combination, row_count: int, number: int) -> 
     variance = float(solution.residual_sums[number]) / freedom
     if solution.inverse == "unknown":
         raise InputError("Refinement without a factor computes none; fit with route='factor' to have them.")
-    inverse = solution.inverse_root @ solution.inverse_root.T
-    return CoefficientCovariance(variance * inverse, float(freedom), variance)
+    root, coordinates = solution.inverse_root, regression.coordinates
+    if len(root) > MOST_COLUMNS_WITH_COVARIANCE and coordinates is not None:
+        errors = coordinates.errors_from_root(np.sqrt(variance) * root, number)
+        unknown = CoefficientCovariance(np.broadcast_to(np.nan, (len(root),) * 2), float(freedom), variance)
+        return unknown, errors if np.isfinite(errors).all() else None
+    covariance = CoefficientCovariance(variance * (root @ root.T), float(freedom), variance)
+    return covariance, _restored_errors(covariance, regression, number)
 
 
 def _covariance(

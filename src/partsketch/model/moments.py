@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.linalg.solution import Solution
 from partsketch.sketches.base import law_of_kind
 from partsketch.summaries.summary import Summary
 from partsketch.theory.many_moments import many_moments
-from partsketch.theory.moments import PartitionMoments
-from partsketch.theory.sketch_moments import SketchMoments, read_sketch, sketch_moments
+from partsketch.theory.moments import PartitionMoments, triangular
+from partsketch.theory.sketch_moments import SketchMoments, moments_of_parts
 
 FloatArray = NDArray[np.float64]
 
@@ -31,46 +31,36 @@ def moments_of_sketches(
     summaries: Sequence[Summary], features: tuple[str, ...], target: str, free_columns: int
 ) -> SketchMoments:
     """Return unbiased estimates of the moments of each partition from its sketch."""
-    return sketch_moments(
-        _Selected(summaries, (*features, target)),
-        [summary.row_count for summary in summaries],
-        sketch=law_of_kind(summaries[0].kind),
-        free_columns=free_columns,
-    )
+    parts = [read_summary(summary, (*features, target), free_columns) for summary in summaries]
+    return _estimated(parts, summaries)
 
 
-class _Selected(Sequence[FloatArray]):
-    """Columns of many summaries, copied when they are looked at."""
-
-    def __init__(self, summaries: Sequence[Summary], columns: tuple[str, ...]) -> None:
-        self._summaries, self._columns = summaries, columns
-
-    def __len__(self) -> int:
-        return len(self._summaries)
-
-    @overload
-    def __getitem__(self, number: int) -> FloatArray: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[FloatArray]: ...
-
-    def __getitem__(self, number: int | slice) -> FloatArray | Sequence[FloatArray]:
-        if isinstance(number, slice):
-            return _Selected(self._summaries[number], self._columns)
-        return self._summaries[number].select(self._columns)
+def _estimated(parts: Sequence[PartitionMoments], summaries: Sequence[Summary]) -> SketchMoments:
+    return moments_of_parts(parts, [summary.row_count for summary in summaries], law_of_kind(summaries[0].kind))
 
 
 def read_summary(summary: Summary, columns: tuple[str, ...], free_columns: int) -> PartitionMoments:
     """Return the moments of a sketch itself."""
-    return read_sketch(summary.select(columns), free_columns=free_columns, source_rows=summary.row_count)
+    triangle = summary.triangle[:, summary.places(columns)]
+    return PartitionMoments(triangle, summary.height, free_columns, summary.row_count)
 
 
 class FitMoments:
     """Moments of all partitions for one target, made when first asked for: certificate and inference share them."""
 
-    def __init__(self, summaries: Sequence[Summary], features: tuple[str, ...], target: str, free_columns: int) -> None:
+    def __init__(
+        self,
+        summaries: Sequence[Summary],
+        features: tuple[str, ...],
+        target: str,
+        free_columns: int,
+        solutions: Sequence[Solution] = (),
+        number: int = 0,
+    ) -> None:
         self._summaries = summaries
         self._asked = (features, target, free_columns)
+        # What was solved of each summary by itself, if that is known, and which of its targets is meant.
+        self._solutions, self._number = solutions, number
 
     @cached_property
     def exact(self) -> list[PartitionMoments]:
@@ -80,7 +70,7 @@ class FitMoments:
     @cached_property
     def estimated(self) -> SketchMoments:
         """Unbiased estimates of the moments of each partition from its sketch."""
-        return moments_of_sketches(self._summaries, *self._asked)
+        return _estimated(self.sketches, self._summaries)
 
     @property
     def matrices(self) -> list[FloatArray]:
@@ -91,7 +81,17 @@ class FitMoments:
     @cached_property
     def sketches(self) -> Sequence[PartitionMoments]:
         """Moments of the sketches themselves."""
-        if "estimated" in self.__dict__:
-            return self.estimated.sketches
         features, target, free_columns = self._asked
-        return [read_summary(summary, (*features, target), free_columns) for summary in self._summaries]
+        columns = (*features, target)
+        if not self._solutions:
+            return [read_summary(summary, columns, free_columns) for summary in self._summaries]
+        return [
+            PartitionMoments.from_solution(
+                triangular(summary.triangle[:, summary.places(columns)]),
+                summary.height,
+                free_columns,
+                solution,
+                self._number,
+            )
+            for summary, solution in zip(self._summaries, self._solutions, strict=True)
+        ]

@@ -168,8 +168,9 @@ def _divergences(
 
 def _estimated_divergences(moments: SketchMoments) -> FloatArray:
     """Return unbiased estimates of tr(G_i G_j⁺): two sketches are independent, and each knows its own trace."""
+    inverses = list(moments.inverse_roots)
     matrix = np.array(
-        [[float(np.sum((part.root @ inverse) ** 2)) for inverse in moments.inverse_roots] for part in moments.sketches]
+        [[float(np.sum((part.root @ inverse) ** 2)) for inverse in inverses] for part in moments.sketches]
     )
     np.fill_diagonal(matrix, moments.ranks)
     return matrix

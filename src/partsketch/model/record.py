@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from partsketch.model.methods import NOISY
 from partsketch.sources.base import PartitionLeftOut
 
 
@@ -70,6 +71,11 @@ class Record:
     data: str
     partitions_left_out: tuple[PartitionLeftOut, ...] = ()
     asked: dict[str, Any] | None = None
+
+    @property
+    def rows_in_words(self) -> str:
+        """How many rows there are; of files with a promise noise is in the number."""
+        return f"{'about ' if self.options.get('method') == NOISY else ''}{self.row_count:,}"
 
     def input_files(self) -> list[str]:
         """Return the files of this machine that the rows came from, as far as they are known and still there."""

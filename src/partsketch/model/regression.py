@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.solution import Solution
-from partsketch.common.linalg.solve import sketch_rounding, solve_least_squares, solve_ridge
+from partsketch.common.linalg.solve import sketch_rounding, solve_factor, solve_least_squares, solve_ridge
 from partsketch.model.coordinates import Coordinates
 from partsketch.sketches.base import get_sketch
 from partsketch.summaries.summary import Summary
@@ -79,29 +79,35 @@ def restored(combination: Combination, regression: Regression) -> Combination:
     coordinates = regression.coordinates
     if coordinates is None:
         return combination
-    target_squares = coordinates.unit[coordinates.features :] ** 2
-    solutions = tuple(
-        replace(
-            solution,
-            coefficients=coordinates.coefficients(solution.coefficients),
-            residual_sums=solution.residual_sums * target_squares,
-            inverse_root=coordinates.inverse_root(solution.inverse_root),
+    # Squares of huge targets are beyond doubles; whoever states them looks.
+    with np.errstate(over="ignore", invalid="ignore"):
+        target_squares = coordinates.unit[coordinates.features :] ** 2
+        solutions = tuple(
+            replace(
+                solution,
+                coefficients=coordinates.coefficients(solution.coefficients),
+                residual_sums=solution.residual_sums * target_squares,
+                inverse_root=coordinates.inverse_root(solution.inverse_root),
+            )
+            for solution in combination.solutions
         )
-        for solution in combination.solutions
-    )
     return replace(combination, coefficients=coordinates.coefficients(combination.coefficients), solutions=solutions)
 
 
 def solve_summary(summary: Summary, regression: Regression, penalty: float = 0.0) -> Solution:
     """Solve the regression that a summary stands for, with this penalty on its rows."""
-    matrix, low = summary.select(regression.features + regression.targets), None
-    if summary.low is not None:
-        low = summary.low[:, summary.places(regression.features + regression.targets)]
+    columns = regression.features + regression.targets
+    places = summary.places(columns)
     random = get_sketch(summary.kind).is_random
     shape = (len(regression.targets), regression.free_columns)
+    rounding = sketch_rounding(summary.row_count) if random else 0.0
+    if random and penalty <= 0 and summary.low is None:
+        solution = solve_factor(summary.triangle[:, places], *shape, rounding)
+        if solution is not None:
+            return solution
+    matrix, low = summary.select(columns), None if summary.low is None else summary.low[:, places]
     if penalty <= 0:
         locations = None if regression.coordinates is None else regression.coordinates.locations
-        rounding = sketch_rounding(summary.row_count) if random else 0.0
         rows = None if random else summary.row_count
         return solve_least_squares(matrix, regression.features, *shape, rounding, low, locations, rows)
     if random:

@@ -103,7 +103,8 @@ class FitSummary:
 
     def to_latex(self) -> str:
         """Return a tabular environment for every target, with the rules of the package booktabs."""
-        notes = [[STARS, *[""] * (len(self._heads()) - 1)]] if self.stars else []
+        told = [*([self._subject()] if self._has_errors() else []), *([STARS] if self.stars else [])]
+        notes = [[note, *[""] * (len(self._heads()) - 1)] for note in told]
         return "\n\n".join(latex_table(self._heads(), self._lines(target), notes) for target in self.facts)
 
     def to_html(self) -> str:
@@ -111,13 +112,16 @@ class FitSummary:
         return self._repr_html_()
 
     def to_csv(self, path: str | Path | None = None) -> str | None:
-        """Return the coefficients as comma-separated values with all digits, or write them to a file."""
+        """Return the coefficients as comma-separated values with all digits, or write them to a file.
+
+        The last column says what errors and intervals are for: "truth" or "exact".
+        """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(vars(self.rows[0]))
+        writer.writerow([*vars(self.rows[0]), "intervals_of"])
         for row in self.rows:
             values = vars(row).values()
-            writer.writerow([repr(value) if isinstance(value, float) else value for value in values])
+            writer.writerow([*(repr(value) if isinstance(value, float) else value for value in values), self.of])
         if path is None:
             return text.getvalue()
         write_atomically(Path(path), text.getvalue().encode())
@@ -217,7 +221,7 @@ def summarise_model(model: Model, level: float, kind: str, of: str, stars: bool 
 def _facts(model: Model, number: int, of: str) -> tuple[tuple[str, str], ...]:
     record, method = model.record, METHODS[model.method]
     certificate, inference = model.certificates[number], model.inferences[number]
-    facts = [("Method", model.method), ("No. Observations", f"{record.row_count:,}")]
+    facts = [("Method", model.method), ("No. Observations", record.rows_in_words)]
     if method.by_partition:
         facts.append(("Partitions (k)", str(len(record.partitions))))
     elif method.sketched:

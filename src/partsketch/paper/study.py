@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from partsketch.common.errors import InputError
-from partsketch.common.files import write_atomically
+from partsketch.common.files import check_path, write_atomically
 from partsketch.paper.machine import machine, versions
 from partsketch.paper.results import Result, Row, fingerprint, to_csv
 from partsketch.paper.settings import Places, Settings
@@ -98,6 +98,7 @@ def run_study(
     """
     units = chosen_units(settings, places.data_home, only)
     raw = places.output / "raw"
+    check_path(places.output)
     try:
         raw.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -28,9 +28,10 @@ def peak_bytes(work: Work, cores: int) -> float:
     one = summary_bytes(work)
     # Pieces that wait to be merged, and every summary.
     held = 2 * workers * one + work.summaries * one / work.sketches
-    # Scaled and factored copies of what is solved at once, and the small matrices of certificate and inference.
+    # Copies of what is solved at once; after that the small matrices of certificate and inference.
     solved_rows = work.summary_rows * (work.summaries if work.method == "stack" else 1)
-    solving = (6 * solved_rows + 12 * work.width + 4 * work.width * work.summaries) * work.width * NUMBER_BYTES
+    copies = max(4 * solved_rows, 14 * work.width * work.summaries)
+    solving = (copies + 12 * work.width) * work.width * NUMBER_BYTES
     return workers * (tile + strip + 2 * one + _reading_bytes(work)) + held + solving
 
 

@@ -164,8 +164,14 @@ def clustered(
     assert coordinates is not None
     # Rows of B Σ in γ give those of β; the transformation gives the columns as they are.
     transformation = coordinates.transformation(number) @ inverse
-    root = spread @ transformation.T
-    covariance = root.T @ root
+    with np.errstate(over="ignore", invalid="ignore"):
+        root = spread @ transformation.T
+        covariance = root.T @ root
+    if not np.isfinite(covariance).all():
+        target = question.regression.targets[number]
+        raise InputError(
+            f"Variances by {vcov} of a fit to {target!r} are larger than the largest double: divide it by a constant."
+        )
     around_centre = spread @ (coordinates.scaling(number) @ inverse).T
     errors = np.sqrt(np.einsum("ij,ij->j", root, root))
     changed = replace(

@@ -50,7 +50,9 @@ class Specification:
         try:
             return summaries.fit(self.target, self.features, intercept=intercept, alpha=self.alpha, vcov=self.vcov)
         except InputError as error:
-            raise InputError(f"Specification {self.name!r}: {error}") from error
+            unknown = [name for name in self.features or () if name not in summaries.columns]
+            hint = " In CSV features are joined by '+'." if any(re.search("[,; ]", name) for name in unknown) else ""
+            raise InputError(f"Specification {self.name!r}: {error}{hint}") from error
 
 
 def read_specifications(path: Path, vcov: str = "iid") -> list[Specification]:

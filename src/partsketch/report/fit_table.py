@@ -96,7 +96,7 @@ def _facts(fit: Fit, seconds: float, exact: tuple[Fit, float] | None) -> list[st
     lines = [
         f"{fit.model.method}: {method.description}",
         *([chosen] if "limits" in record.reasons else []),
-        f"{record.row_count:,} rows{parts if method.by_partition or method.sketched else ''}{size}",
+        f"{record.rows_in_words} rows{parts if method.by_partition or method.sketched else ''}{size}",
         f"rank {record.rank} of {len(fit.combination.coefficients)}{condition}",
     ]
     lines += [

@@ -69,9 +69,10 @@ def _check_magnitudes(named: Sequence[Named]) -> None:
         column, least, most = named[0][1].columns[place], smallest[place], largest[place]
         for number, size in ((low[place], least), (high[place], most)):
             if not _SMALLEST <= size <= _LARGEST:
+                change = "divide" if size > _LARGEST else "multiply"
                 raise InputError(
                     f"Column {column!r} of {named[number][0]} has numbers of size {size:.3g}, whose powers get lost: "
-                    "multiply it by a constant at all sites."
+                    f"{change} it by a constant at all sites."
                 )
         raise InputError(
             f"Column {column!r} has numbers of size {most:.3g} in {named[high[place]][0]}, but {least:.3g} in "

@@ -59,7 +59,7 @@ def apply_sketch(
     >>> bool(np.allclose(S @ X, Z))
     True
     """
-    get_sketch(kind, exact=False)
+    get_sketch(kind, exact=False, asked_as="kind")
     request = DataRequest(X, None, features)
     with using_engine(engine, X) as runner:
         source = request.open(None, False, runner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -66,6 +67,8 @@ class SketchOptions:
     allow, least_level_rows
         What a file may show of single rows, by name; None checks nothing, for summaries that stay in memory. How many
         rows a level needs.
+    stays
+        Whether the file stays where the rows are: what it shows of single rows is then said, and not refused.
     """
 
     sketch: str = "gaussian"
@@ -85,6 +88,7 @@ class SketchOptions:
     budget: float | None = None
     allow: Sequence[str] | None = None
     least_level_rows: int = LEAST_LEVEL_ROWS
+    stays: bool = False
 
     @classmethod
     def made_of(cls, random_state: Any, **keywords: Any) -> Self:
@@ -150,7 +154,8 @@ class SketchOptions:
             if given:
                 raise InputError(f"{name} does not go with epsilon: {remedy}.")
         budget = self.budget
-        if budget is not None and not (isinstance(budget, int | float) and not isinstance(budget, bool) and budget > 0):
+        number = isinstance(budget, int | float) and not isinstance(budget, bool)
+        if budget is not None and not (number and 0 < budget < math.inf):
             raise InputError(f"budget is {budget!r}: give the largest ε that all files may have together (--budget).")
 
     @property

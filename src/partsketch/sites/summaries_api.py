@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Unpack
 
 from partsketch.common.errors import PartsketchWarning
@@ -13,7 +12,7 @@ from partsketch.fitting.data_request import DataKeywords, DataRequest
 from partsketch.questions.summaries import Summaries
 from partsketch.sites.disclosure.concerns import LEAST_LEVEL_ROWS
 from partsketch.sites.options import SketchOptions
-from partsketch.sites.summarise import columns_of, read_all, summarise_data
+from partsketch.sites.summarise import read_all, request_of, summarise_data
 
 
 class SummariseKeywords(DataKeywords, total=False):
@@ -62,7 +61,7 @@ def summarise(
     allow, least_level_rows
         As in `partsketch.sketch`: with a list, even an empty one, refuse what would show single rows of a partition if
         the summaries became a file that travels, unless it is in the list; the rows are read once more for that. None
-        checks nothing: summaries that stay where the rows are show nothing to anybody.
+        checks nothing: summaries in memory show nothing to anybody.
 
     Returns
     -------
@@ -78,13 +77,10 @@ def summarise(
     >>> round(float(model.coefficients[0, 0]), 6)
     2.0
     """
-    target, features = columns_of(columns, formula)
+    request = request_of(data, columns, formula, **keywords)
     cut: dict[str, Any] = {"n_partitions": n_partitions, "partition_by": partition_by}
     checks: dict[str, Any] = {"allow": allow, "least_level_rows": least_level_rows}
     options = SketchOptions.made_of(random_state, sketch="triangular", site=site, label=label, **cut, **checks)
-    request = DataRequest(data, target, features, **keywords)
-    if request.levels is not None:
-        request = replace(request, encode=True)
     summaries, sentences = summarise_data(request, options, engine)
     for sentence in sentences:
         python_warnings.warn(sentence, PartsketchWarning, stacklevel=2)

@@ -32,13 +32,12 @@ def summarise_data(request: DataRequest, options: SketchOptions, engine: Any) ->
     return Summaries(made.summaries), made.warnings
 
 
-def columns_of(columns: Sequence[str] | None, formula: str | None) -> tuple[str | None, Sequence[str] | None]:
-    """Return the target and the features that are to be summarised."""
-    if formula is None:
-        return None, columns
-    if columns is not None:
+def request_of(data: Any, columns: Sequence[str] | None, formula: str | None, **keywords: Any) -> DataRequest:
+    """Return what is asked of data whose columns, or those of a formula, are to be summarised."""
+    if formula is not None and columns is not None:
         raise InputError("Give columns or a formula, not both: the formula names its columns.")
-    return formula, None
+    request = DataRequest(data, formula, columns, **keywords)
+    return request if request.levels is None else replace(request, encode=True)
 
 
 def read_all(files: Any) -> Summaries:

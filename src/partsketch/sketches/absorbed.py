@@ -88,7 +88,7 @@ def _is_safe(plain: FloatArray, sums: FloatArray, unit: float, targets: int) -> 
     explained = sums[counted][:, kept].T @ (sums[counted][:, kept] / weights[counted, None])
     roots = np.sqrt(np.diagonal(plain)[kept])
     within = (plain[np.ix_(kept, kept)] - explained) / (roots[:, None] * roots)
-    return inflation(within, int((kept < len(plain) - targets).sum())) <= 1.0
+    return inflation(within, int((kept < len(plain) - targets).sum()), np.ones(len(within))) <= 1.0
 
 
 def within_levels(matrix: FloatArray, lines: FloatArray) -> tuple[Products, FloatArray]:

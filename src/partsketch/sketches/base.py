@@ -231,15 +231,15 @@ SKETCHES: Registry[Sketch] = Registry(
 
 # Asked for every segment of every partition.
 @cache
-def get_sketch(kind: str, exact: bool = True) -> Sketch:
-    """Return the sketch of this name; `exact` says whether the exact summary will do."""
+def get_sketch(kind: str, exact: bool = True, asked_as: str = "sketch") -> Sketch:
+    """Return the sketch of this name; `exact` says whether the exact summary will do, `asked_as` who named it."""
     if kind == GROUPS:
         from partsketch.sketches.groups import GroupedTriangularSketch
 
         return GroupedTriangularSketch()
     found = SKETCHES.get(kind, Sketch)  # type: ignore[type-abstract]
     if found is None or not (exact or found.is_random):
-        raise InputError(f"sketch is {kind!r}: choose one of {', '.join(map(repr, sketch_kinds(exact)))}.")
+        raise InputError(f"{asked_as} is {kind!r}: choose one of {', '.join(map(repr, sketch_kinds(exact)))}.")
     return found()
 
 

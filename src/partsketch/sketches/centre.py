@@ -54,3 +54,19 @@ def middle_if_narrow(columns: FloatArray) -> FloatArray | None:
     if not narrow.any():
         return None
     return np.where(narrow, middle(columns), 0.0)
+
+
+def is_needed(sketch: FloatArray, centre: FloatArray) -> bool:
+    """Whether any column of all rows is narrow, given their sketch around a centre, the ones first.
+
+    The first rows of a partition may be one or two, whose columns are narrow whatever they are.
+    """
+    sizes = np.abs(sketch).max(axis=0, initial=0.0)
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    scaled = sketch / sizes
+    ones = scaled[:, 0]
+    with np.errstate(all="ignore"):
+        means = ones @ scaled / (ones @ ones)
+        spread = np.linalg.norm(scaled - np.outer(ones, means), axis=0)
+        wide = spread > _NARROW * np.abs(centre * sizes[0] / sizes + means) * np.linalg.norm(ones)
+    return bool(np.any((centre != 0) & ~wide))

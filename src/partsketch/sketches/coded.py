@@ -199,7 +199,7 @@ def _is_safe(
         others += 1
     whole = whole[others:, others:] - _explained(whole[:others, :others], whole[:others, others:])
     features = len(whole) - int((kept >= len(rows.dense) - rows.targets).sum())
-    return inflation(whole, features) <= 1.0
+    return inflation(whole, features, np.ones(len(whole))) <= 1.0
 
 
 def _explained(gram_matrix: FloatArray, across: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from partsketch.common.linalg.blas import triangular_inverse
+from partsketch.common.linalg.blas import triangular_inverse, triangular_solve
 from partsketch.sketches.accumulator import FloatArray
 
 #: Largest variance inflation factor (times growth of a column) of a feature at which the plain Gram matrix is trusted.
@@ -18,8 +18,8 @@ SAFE_TARGET_INFLATION = 1e6
 
 #: Of more columns than this the inverse of a factor takes longer than to see that no eigenvalue is small.
 _MANY_COLUMNS = 128
-#: Eigenvalues above this part of the largest sum of squares are far from zero: entries of the inverse are safe with a
-#: tenth of what they may be, and rounding of a factor is smaller by ten orders.
+#: What others leave of a column is far from zero above this part of it: entries of the inverse are safe with a tenth of
+#: what they may be, and rounding of a factor is smaller by ten orders.
 _FAR_FROM_ZERO = 2.0**-10
 
 #: Of more columns than this a factor with twice the digits takes seconds, and is made only where it is needed.
@@ -94,51 +94,61 @@ class Products:
             here = self.at(self.scale * power_of_two(np.sqrt(np.diagonal(self.high))))
             return Products(here.scale, here.high).is_trusted(features)
         diagonal = np.diagonal(self.high)
-        return self.low is None and bool(diagonal.min() > 0) and diagonal.max() * inflation(self.high, features) <= 1.0
+        return self.low is None and bool(diagonal.min() > 0) and inflation(self.high, features, diagonal) <= 1.0
 
     def factor(self, features: int) -> tuple[FloatArray, FloatArray | None]:
         """Return R with a diagonal that is not negative, and what its doubles leave out of it, if that counts."""
-        if self.is_trusted(features):
-            return np.ascontiguousarray(np.linalg.cholesky(self.high).T / self.scale), None
-        from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
+        # Norms may be beyond doubles: whoever makes a summary looks.
+        with np.errstate(over="ignore"):
+            if self.is_trusted(features):
+                return np.ascontiguousarray(np.linalg.cholesky(self.high).T / self.scale), None
+            from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
 
-        rows = factor_gram(DoubleDouble.of(self.high, self.low), len(self.high)).rows
-        return rows.high / self.scale, rows.low / self.scale
+            rows = factor_gram(DoubleDouble.of(self.high, self.low), len(self.high)).rows
+            return rows.high / self.scale, rows.low / self.scale
 
 
-def inflation(matrix: FloatArray, features: int) -> float:
-    """Return the largest inverse diagonal entries of features and targets, in units of what is safe for each.
+def inflation(matrix: FloatArray, features: int, sizes: FloatArray) -> float:
+    """Return the largest inverse diagonal entries of features and targets, times sizes, in units of what is safe.
 
-    Infinity when the matrix is not positive definite; of many columns a bound, if that is safe by far. What is safe by
-    the bound is safe, and what is not is computed: so the bound changes no decision.
+    With the diagonal for sizes that are variance inflation factors. Infinity when the matrix is not positive definite;
+    of many columns a bound, if that is safe. What is safe by the bound is safe, and what is not is computed: so the
+    bound changes no decision.
     """
-    if len(matrix) > _MANY_COLUMNS:
-        least = np.full(len(matrix), _FAR_FROM_ZERO * float(np.diagonal(matrix).max()))
-        bound = float(1.0 / (least[0] * SAFE_INFLATION))
-        least[features:] *= SAFE_INFLATION / SAFE_TARGET_INFLATION
-        if _exceeds(matrix, least):
-            return bound
+    safe = np.where(np.arange(len(matrix)) < features, SAFE_INFLATION, SAFE_TARGET_INFLATION)
+    if len(matrix) > _MANY_COLUMNS and (bound := _bound(matrix, sizes, safe)) <= 1.0:
+        return bound
     try:
         inverse_root = triangular_inverse(np.asarray(np.linalg.cholesky(matrix), dtype=np.float64), lower=True)
     except np.linalg.LinAlgError:
         return float(np.inf)
     squares = inverse_root * inverse_root
     # The leading block of a triangular inverse is the inverse of the leading block: features judged without targets.
-    of_features = squares[:features, :features].sum(axis=0).max(initial=0.0) / SAFE_INFLATION
-    of_targets = squares[:, features:].sum(axis=0).max(initial=0.0) / SAFE_TARGET_INFLATION
-    largest = float(max(of_features, of_targets))
+    inverse = squares.sum(axis=0)
+    inverse[:features] = squares[:features, :features].sum(axis=0)
+    largest = float((inverse * sizes / safe).max(initial=0.0))
     return largest if np.isfinite(largest) else float(np.inf)
 
 
-def _exceeds(matrix: FloatArray, least: FloatArray) -> bool:
-    """Tell whether a matrix less a diagonal one is positive definite: then its inverse is below that of the other."""
-    left = matrix.copy()
-    np.fill_diagonal(left, np.diagonal(matrix) - least)
+def _bound(matrix: FloatArray, sizes: FloatArray, safe: FloatArray) -> float:
+    """Return a bound of `inflation` at the cost of one factor; infinity where there is none.
+
+    The first column, as a rule the ones, is taken out of the others: where these lie is no concern of theirs, and makes
+    the smallest eigenvalue of many columns tiny. If what is left exceeds a diagonal matrix, its inverse is below that
+    of the other; and the factor of the difference bounds the entry of the first column.
+    """
+    first, across = float(matrix[0, 0]), matrix[0, 1:]
+    if not first > 0:
+        return float(np.inf)
+    left = matrix[1:, 1:] - np.outer(across / first, across)
+    share = _FAR_FROM_ZERO * SAFE_INFLATION / safe[1:]
+    np.fill_diagonal(left, np.diagonal(left) - share * sizes[1:])
     try:
-        np.linalg.cholesky(left)
+        factor = np.asarray(np.linalg.cholesky(left), dtype=np.float64)
     except np.linalg.LinAlgError:
-        return False
-    return True
+        return float(np.inf)
+    of_first = (1.0 + float(np.square(triangular_solve(factor, across, lower=True)).sum()) / first) / first
+    return max(float(1.0 / (_FAR_FROM_ZERO * SAFE_INFLATION)), of_first * float(sizes[0] / safe[0]))
 
 
 def power_of_two(sizes: FloatArray) -> FloatArray:

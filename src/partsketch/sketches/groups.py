@@ -22,7 +22,8 @@ from partsketch.sketches.base import SketchSpecification
 from partsketch.sketches.gram import SAFE_INFLATION
 from partsketch.sketches.kernels.group_factors import factor_entries, factor_precisely
 from partsketch.sketches.kernels.group_merge import merge_entries
-from partsketch.sketches.kernels.group_sums import HEAD, sort_groups, write_segment
+from partsketch.sketches.kernels.group_rows import find_places, place_rows
+from partsketch.sketches.kernels.group_sums import HEAD, write_segment
 from partsketch.sketches.triangular import TriangularSketch
 
 #: Rows of a group that a segment should have: adding up its sums of products takes as long as those of some rows.
@@ -105,38 +106,59 @@ class SegmentEntries(NamedTuple):
     finite: bool
 
 
+class GroupOrder(NamedTuple):
+    """Where rows go group by group, in their order; the groups that are there, and where each starts."""
+
+    places: IntArray
+    present: IntArray
+    starts: IntArray
+
+
+def order_groups(groups: IntArray) -> GroupOrder:
+    """Return the order of rows of these groups."""
+    highest = int(groups.max(initial=-1)) + 1
+    places = np.empty(len(groups), dtype=np.int64)
+    if highest > 4 * len(groups) + 2**16:
+        places[np.argsort(groups, kind="stable")] = np.arange(len(groups))
+        present, sizes = np.unique(groups, return_counts=True)
+    else:
+        counts = np.zeros(highest, dtype=np.int64)
+        find_places(groups, counts, places)
+        present = np.flatnonzero(counts)
+        sizes = counts[present]
+    return GroupOrder(places, present, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+
 def summarise_groups(rows: FloatArray, weights: FloatArray, groups: IntArray, width: int) -> SegmentEntries:
     """Return the list of a segment's rows, of which the first `width` numbers count.
 
     The others, which fill up vectors, are zero. The first is the root of a row's weight; `weights` are empty where each
     is one.
     """
-    order, present, starts = _sorted(groups)
+    order = order_groups(groups)
+    ordered = np.empty(rows.shape)
+    place_rows(rows, order.places, ordered)
+    return summarise_in_order(ordered, weights, order, width)
+
+
+def summarise_in_order(rows: FloatArray, weights: FloatArray, order: GroupOrder, width: int) -> SegmentEntries:
+    """Return the list of rows that lie in the order of their groups; weights are as the rows came."""
+    present, starts = order.present, order.starts
     counts = np.diff(starts)
     most = _ROWS_KEPT * width
     sums = width + width * (width + 1)
     numbers = int(np.where(counts <= most, counts * padded(width), sums).sum())
     flat, entries = Entries.room(width, len(present), numbers)
     entries.head[:, 0], entries.head[:, 1] = present, counts
-    entries.head[:, 2] = np.add.reduceat(weights[order], starts[:-1]) if weights.size else counts
+    entries.head[:, 2] = counts
+    if weights.size:
+        ordered = np.empty_like(weights)
+        ordered[order.places] = weights
+        entries.head[:, 2] = np.add.reduceat(ordered, starts[:-1])
     ends = np.empty((3, rows.shape[1]))
     with np.errstate(all="ignore"):
-        used = write_segment(rows, width, order, starts, bool(weights.size), most, entries.head, entries.body, ends)
+        used = write_segment(rows, width, starts, bool(weights.size), most, entries.head, entries.body, ends)
     return SegmentEntries(flat[: len(flat) - numbers + used], ends[:2, :width], not ends[2].any())
-
-
-def _sorted(groups: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the places of rows group by group, in their order, the groups that are there, and where each starts."""
-    highest = int(groups.max(initial=-1)) + 1
-    order = np.empty(len(groups), dtype=np.int64)
-    if highest > 4 * len(groups) + 2**16:
-        order = np.argsort(groups, kind="stable")
-        present, sizes = np.unique(groups, return_counts=True)
-        return order, present, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    counts = np.zeros(highest, dtype=np.int64)
-    sort_groups(groups, counts, order)
-    present = np.flatnonzero(counts)
-    return order, present, np.concatenate([[0], np.cumsum(counts[present])]).astype(np.int64)
 
 
 def check_sizes(ends: FloatArray, names: tuple[str, ...]) -> None:
@@ -144,7 +166,10 @@ def check_sizes(ends: FloatArray, names: tuple[str, ...]) -> None:
     largest = np.abs(ends).max(axis=0)[-len(names) :]
     for name, size in zip(names, largest, strict=True):
         if size > _LARGEST or 0 < size < _SMALLEST:
-            raise InputError(f"Column {name!r} has numbers of size {size:.3g}, whose squares get lost: multiply it.")
+            change = "divide" if size > _LARGEST else "multiply"
+            raise InputError(
+                f"Column {name!r} has numbers of size {size:.3g}, whose squares get lost: {change} it by a constant."
+            )
 
 
 @dataclass(frozen=True, eq=False)

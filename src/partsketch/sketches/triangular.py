@@ -53,7 +53,8 @@ class TriangularAccumulator(Accumulator):
     def restart(self) -> bool:
         """Begin with nothing again."""
         self._total: Products | None = None
-        self._inflation = np.inf
+        # The largest variance inflation factor, in units of what is safe, when it was last computed; the diagonal then.
+        self._inflation, self._before = np.inf, np.ones(self._width)
         self._in_place = True  # whether the plain Gram matrix of the rows where they lie serves
         self._in_slices = False
         self.centre: FloatArray | None = None
@@ -146,15 +147,16 @@ class TriangularAccumulator(Accumulator):
         return next(found, tiles) if unseen.size else tiles
 
     def _trusted(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """Return the sum so far, its scale, room for another, and its inflation: infinite when there is none."""
+        """Return the sum so far, its scale and its diagonal when last looked at, room for another, its inflation."""
         if self._total is None:
-            return self._spare, np.ones(self._width), self._spare, np.inf
+            return self._spare, np.stack([np.ones(self._width), self._before]), self._spare, np.inf
         unseen = np.diagonal(self._total.high) == 0
-        return self._total.high, np.where(unseen, _UNSEEN, self._total.scale), self._spare, self._inflation
+        scale = np.where(unseen, _UNSEEN, self._total.scale)
+        return self._total.high, np.stack([scale, self._before]), self._spare, self._inflation
 
     def _room_for_product(self, width: int) -> FloatArray:
-        if len(self._product) != width:
-            self._product = np.empty((width, width))
+        if self._product.shape[-1] != width:  # many columns are multiplied in two halves
+            self._product = np.empty((width, width) if width <= WIDEST_KERNEL else (2, width, width))
         return self._product
 
     def trusts_plain_gram(self, tile: FloatArray) -> bool:
@@ -172,7 +174,7 @@ class TriangularAccumulator(Accumulator):
             return False
         scale, total = self._units(norms)
         candidate = self._spare
-        growth = add_scaled_gram(total.high, product, scale, candidate)
+        growth = add_scaled_gram(total.high, product, scale, self._before, candidate)
         if not 0 <= growth < np.inf or not self._is_safe(candidate, growth):
             return False
         self._total, self._spare = Products(scale, candidate), total.high
@@ -200,12 +202,13 @@ class TriangularAccumulator(Accumulator):
         # The inverse of a smaller Gram matrix bounds that of a larger one: look again only when the bound fails.
         if growth * self._inflation <= 1.0:
             return True
-        seen = np.diagonal(candidate) > 0
+        sizes = np.diagonal(candidate)
+        seen = sizes > 0
         within = candidate if seen.all() else candidate[np.ix_(seen, seen)]
-        found = inflation(within, int(seen[: self._features].sum()))
-        if growth * found > 1.0:
+        found = inflation(within, int(seen[: self._features].sum()), sizes[seen])
+        if found > 1.0:
             return False
-        self._inflation = found
+        self._inflation, self._before = found, np.where(seen, sizes, 1.0)
         return True
 
     def _look_closer(self, tile: FloatArray, roots: FloatArray) -> bool:
@@ -224,13 +227,13 @@ class TriangularAccumulator(Accumulator):
         largest = np.abs(values).max(axis=1, initial=0.0)
         if not np.isfinite(largest).all():
             return False
-        scale, total = self._units(largest * np.sqrt(max(values.shape[1], 1)))
+        scale, total = self._units(np.minimum(largest, 1e300) * np.sqrt(max(values.shape[1], 1)))  # norms are doubles
         # Padded as the compiled kernel wants it.
         columns = np.zeros((padded_width(self._width), values.shape[1]))
         np.multiply(values, scale[:, None], out=columns[: self._width])
         if not self._in_slices and total.low is None:
             candidate = total.high + gram(columns)[: self._width, : self._width]
-            if self._is_safe(candidate, float(np.diagonal(candidate).max(initial=0.0))):
+            if self._is_safe(candidate, float((np.diagonal(candidate) / self._before).max(initial=0.0))):
                 self._total = Products(scale, candidate)
                 return True
         self._in_slices = True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -14,8 +16,13 @@ from partsketch.sources.base import IntArray
 
 BoolArray = NDArray[np.bool_]
 
+#: What a thread found of the last dictionary.
+_kept = threading.local()
+
 #: Texts that are looked at first, and most different ones of which a column of codes is made.
 _FIRST_TEXTS, _MOST_CODED = 1 << 14, 1 << 12
+#: Rows of which a core makes codes at once, a multiple of them: blocks are cut where parts end.
+_PART_ROWS = 1 << 16
 
 
 def as_numbers(column: Any) -> tuple[NDArray[np.generic], BoolArray | None]:
@@ -83,7 +90,7 @@ def as_texts(column: Any) -> tuple[IntArray, list[str]]:
         if not types.is_dictionary(column.type):
             text = column if types.is_string(column.type) else column.cast(pa.large_string())
             column = text.dictionary_encode()
-        texts = column.dictionary.cast(pa.large_string()).to_pylist()
+        texts = _texts_of(column.dictionary)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         raise NoTextError(str(column.type)) from error
     indices = column.indices if not column.indices.null_count else column.indices.cast(pa.int64()).fill_null(-1)
@@ -128,12 +135,31 @@ def coded(column: Any, code_of: Mapping[str, int]) -> tuple[IntArray, BoolArray,
     """
     codes, texts = as_texts(column)
     missing = codes < 0
-    translation = np.array([code_of.get(text, -1) for text in texts] + [-1], dtype=np.int64)
-    translated = translation[codes]
+    translated = _translation(texts, code_of)[codes]
     unknown = (translated < 0) & ~missing
     if not unknown.any():
         return translated, missing, None, []
     return translated, missing, unknown, [texts[code] for code in codes[unknown].tolist()]
+
+
+def _texts_of(dictionary: Any) -> list[str]:
+    """Return the texts of a dictionary; blocks of a table share theirs, and a thread keeps those of the last one."""
+    import pyarrow as pa
+
+    known, texts = getattr(_kept, "texts", (None, []))
+    if known is None or not dictionary.equals(known):
+        texts = dictionary.cast(pa.large_string()).to_pylist()
+        _kept.texts = dictionary, texts
+    return texts
+
+
+def _translation(texts: list[str], code_of: Mapping[str, int]) -> IntArray:
+    """Return the codes of texts under a numbering, -1 for those that are not in it, and behind the last."""
+    known = getattr(_kept, "translation", None)
+    if known is None or known[0] is not texts or known[1] is not code_of:
+        found = np.array([code_of.get(text, -1) for text in texts] + [-1], dtype=np.int64)
+        known = _kept.translation = texts, code_of, found
+    return known[2]
 
 
 def with_codes(column: Any) -> Any:
@@ -144,6 +170,18 @@ def with_codes(column: Any) -> Any:
         return column
     if len(column[:_FIRST_TEXTS].unique()) > _MOST_CODED:
         return column
-    coded = column.dictionary_encode()
+    coded = _dictionary_of(column)
     few = coded.num_chunks > 0 and len(coded.chunk(0).dictionary) <= _MOST_CODED
     return coded if few else column
+
+
+def _dictionary_of(column: Any) -> Any:
+    """Return a column of texts as codes of one dictionary, a part of it made by every core."""
+    import pyarrow as pa
+
+    rows = -(-len(column) // pa.cpu_count() // _PART_ROWS) * _PART_ROWS
+    if rows >= len(column):
+        return column.dictionary_encode()
+    with ThreadPoolExecutor() as pool:
+        parts = pool.map(lambda first: column[first : first + rows].dictionary_encode(), range(0, len(column), rows))
+        return pa.chunked_array([chunk for part in parts for chunk in part.chunks]).unify_dictionaries()

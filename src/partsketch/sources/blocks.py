@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 
 from partsketch.common.linalg.column_kernels import copy_columns
 from partsketch.sources.base import FloatArray, IntArray
+from partsketch.sources.code_kernels import write_indicators, write_placed
 
 _DOUBLE = np.dtype(np.float64)
+#: No values, which stand for ones, and no choice of columns, which stands for all.
+_ONES, _ALL = np.empty(0), np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -30,11 +33,9 @@ class Indicators:
     def copy_into(self, out: FloatArray, begin: int, end: int) -> None:
         """Write rows begin to end of all indicators, one row of `out` each."""
         out[...] = 0.0
-        indicator = self.codes[begin:end] - self.first
-        (rows,) = np.nonzero(indicator >= 0)
-        out[indicator[rows], rows] = 1.0
+        write_indicators(self.codes[begin:end], self.first, out)
 
-    def take(self, positions: IntArray) -> Indicators:
+    def take(self, positions: IntArray | slice) -> Indicators:
         """Return the rows at these positions."""
         return Indicators(self.codes[positions], self.first, self.count)
 
@@ -68,19 +69,15 @@ class Placed:
     def copy_into(self, out: FloatArray, begin: int, end: int) -> None:
         """Write rows begin to end of all columns, one row of `out` each."""
         out[...] = 0.0
-        places = self.places[begin:end]
-        (rows,) = np.nonzero(places >= 0)
-        here = places[rows]
+        chosen = _ALL if self.chosen is None else self.chosen
         for offset, values in self.values:
-            columns, targets = here + offset, rows
-            if self.chosen is not None:
-                columns = self.chosen[columns]
-                wanted = columns >= 0
-                columns, targets = columns[wanted], rows[wanted]
-            at = 1.0 if values is None else values if values.ndim == 0 else values[begin:end][targets]
-            out[columns, targets] = at
+            at = _ONES
+            if values is not None:
+                some = np.full(end - begin, values) if values.ndim == 0 else values[begin:end]
+                at = np.ascontiguousarray(some, dtype=np.float64)
+            write_placed(self.places[begin:end], offset, at, chosen, out)
 
-    def take(self, positions: IntArray) -> Placed:
+    def take(self, positions: IntArray | slice) -> Placed:
         """Return the rows at these positions."""
         taken = tuple(
             (offset, values if values is None or values.ndim == 0 else values[positions])
@@ -129,6 +126,13 @@ class ColumnBlock:
 
     def take(self, positions: IntArray) -> ColumnBlock:
         """Return the block of the rows at these positions."""
+        return self._taken(positions)
+
+    def between(self, begin: int, end: int) -> ColumnBlock:
+        """Return the block of rows begin to end, where they lie; none of the rows before them were left out."""
+        return replace(self._taken(slice(begin, end)), dropped=0)
+
+    def _taken(self, positions: IntArray | slice) -> ColumnBlock:
         return ColumnBlock(
             row_numbers=self.row_numbers[positions],
             columns=tuple(

@@ -210,8 +210,10 @@ class _Assembler:
                     columns.append(_numbers(name, values[name], faults, not self.leaves_finiteness))
             weights = self._weights(values, faults)
         labels: IntArray | None = None
+        # A value that only rows have which are left out is none: theirs are not looked up.
+        late = self.missing == "drop" and not self.leaves_labels
         if self.partition is not None:
-            if self.leaves_labels:
+            if self.leaves_labels or late:
                 unlabelled = missing_values(values[self.partition.name])
             else:
                 labels, unlabelled = self.partition.labels(values[self.partition.name])
@@ -225,10 +227,14 @@ class _Assembler:
             dropped=dropped,
         )
         kept = complete_rows(raw, faults, self.missing, self.remedy)
-        if kept is None:
-            return block
-        positions = np.flatnonzero(kept)
-        return replace(block, dropped=dropped + raw.length - positions.size).take(positions)
+        if kept is not None:
+            positions = np.flatnonzero(kept)
+            block = replace(block, dropped=dropped + raw.length - positions.size).take(positions)
+        if self.partition is not None and late:
+            column = values[self.partition.name]
+            labels, _ = self.partition.labels(column if kept is None else column.take(positions))
+            block = replace(block, labels=labels)
+        return block
 
     def _codes(self, name: str, column: object, faults: list[Fault]) -> IntArray:
         codes, absent, unknown, texts = coded(column, self.codes_of[name])

@@ -22,8 +22,8 @@ class Keys:
 
     def __init__(self, others: set[Key] | None = None, whole: IntArray | None = None) -> None:
         self._others: set[Key] = set() if others is None else others
-        self._whole = np.empty(0, dtype=np.int64) if whole is None else distinct(whole)
-        self._waiting: list[IntArray] = []
+        self._whole = np.empty(0, dtype=np.int64)
+        self._waiting: list[IntArray] = [] if whole is None or not len(whole) else [whole]
 
     def add(self, other: Keys) -> None:
         """Take in other values."""
@@ -32,6 +32,11 @@ class Keys:
         # Sorted again when they have doubled, so that all sorting together costs as much as the last.
         if sum(map(len, self._waiting)) > max(len(self._whole), _MOST_WAITING):
             self._settle()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What travels is no longer than it has to be.
+        self._settle()
+        return self.__dict__
 
     def _settle(self) -> None:
         if self._waiting:

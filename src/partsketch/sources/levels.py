@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.sources.arrow_values import BoolArray, NoTextError, as_numbers, coded, distinct_texts
 from partsketch.sources.base import IntArray
+from partsketch.sources.code_kernels import look_up
 from partsketch.sources.keys import Key, Keys, are_whole, distinct, kept_numbers
 from partsketch.sources.storage import RawBlock
 
@@ -55,7 +56,12 @@ class PartitionColumn:
         if values.dtype.kind != "f" and numbers.dtype.kind != "f":
             # Two integer types would be compared as float64, which confuses large numbers.
             numbers = numbers.astype(values.dtype, copy=False)
-        labels = self._looked_up(numbers)
+        if self._table is not None and numbers.dtype == np.int64:
+            labels = np.empty(len(numbers), dtype=np.int64)
+            if look_up(np.ascontiguousarray(numbers), values[0], values[-1], self._table, labels):
+                return labels, missing
+        else:
+            labels = np.minimum(np.searchsorted(values, numbers), len(values) - 1)
         differs = values[labels] != numbers
         if missing is not None:
             differs &= ~missing
@@ -75,21 +81,17 @@ class PartitionColumn:
 
     @cached_property
     def _table(self) -> IntArray | None:
-        """Labels of all whole numbers from the first value to the last, where these are not many more than values."""
+        """Labels of all whole numbers from the first value to the last, where these are not many more than values.
+
+        Numbers that are no values have -1.
+        """
         values = self._numbers
         reach = int(values[-1]) - int(values[0]) if values.dtype == np.int64 and values.size else -1
         if not 0 <= reach < _WIDEST_TABLE + 4 * len(values):
             return None
-        table = np.zeros(reach + 1, dtype=np.int64)
+        table = np.full(reach + 1, -1, dtype=np.int64)
         table[values - values[0]] = np.arange(len(values))
         return table
-
-    def _looked_up(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        values = self._numbers
-        if self._table is not None and numbers.dtype == np.int64:
-            places: NDArray[Any] = np.clip(numbers, values[0], values[-1]) - values[0]
-            return np.asarray(self._table[places])
-        return np.minimum(np.searchsorted(values, numbers), len(values) - 1)
 
     def __getstate__(self) -> dict[str, Any]:
         # What is made of the values is made again where they arrive.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -110,6 +111,7 @@ def open_source(
         selection = by_default(rows.columns, selection)
     if rows.row_count == 0:
         raise InputError(f"The data ({rows.description}) has no rows.")
+    encoding = _of_features(encoding, rows, selection.features)
     encoded = columns_to_encode(rows, selection, encode and encoding is None, encoding.columns if encoding else ())
     chosen = rows.choose(selection.used, [*encoded, *selection.only_partition])
     found = encoding if encoding is not None else Encoding((), drop_first=fit_intercept)
@@ -120,6 +122,17 @@ def open_source(
     source = make(chosen, selection, found, partition, missing)
     _check_feature_names(source.feature_names, source.target_names)
     return source
+
+
+def _of_features(encoding: Encoding | None, rows: Rows, features: Sequence[str]) -> Encoding | None:
+    """Return the encoding without columns that are no features: levels may be agreed on for more than one model."""
+    if encoding is None:
+        return None
+    known = {column.name for column in rows.columns}
+    for name in encoding.columns:
+        if name not in known:
+            raise InputError(f"There are levels of '{name}', which is no column of the data: correct the name.")
+    return replace(encoding, levels=tuple(pair for pair in encoding.levels if pair[0] in features))
 
 
 def _open_formula(

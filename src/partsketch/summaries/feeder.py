@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from partsketch.common.errors import InputError
-from partsketch.common.linalg.blas import padded_width, tile_rows_for
+from partsketch.common.linalg.blas import WIDEST_KERNEL, padded_width, tile_rows_for
 from partsketch.common.linalg.column_kernels import column_addresses
+from partsketch.common.linalg.helpers import share
 from partsketch.sketches.accumulator import Accumulator, Columns, DenseRows, FloatArray, IntArray
 from partsketch.sketches.base import get_sketch
 from partsketch.sketches.centre import middle_if_narrow, rows_to_look_at
@@ -17,6 +20,9 @@ from partsketch.summaries.tasks import Piece, SummaryRequest
 
 #: Segments of no more numbers than this are small: sketches may take more trouble with them.
 FEW_NUMBERS = 2**14
+
+#: Rows of many columns that are copied by one thread at a time.
+_COPIED_ROWS = 512
 
 TOO_LARGE = "Values are too large: their squares overflow; divide the columns by a constant."
 
@@ -162,7 +168,7 @@ class RowFeeder:
                 self._make_tile()
             count = min(end - begin, capacity - self._filled)
             here = slice(self._filled, self._filled + count)
-            block.copy_into(self._tile[self._first : self._width, here], begin, begin + count)
+            self._copy(block, begin, count)
             if self._first:
                 self._tile[0, here] = 1.0
             self._see_targets(self._tile[self._targets, here])
@@ -176,6 +182,17 @@ class RowFeeder:
             begin += count
             if self._filled == capacity:
                 self._flush()
+
+    def _copy(self, block: Block, begin: int, count: int) -> None:
+        """Copy rows into the tile; of many columns that takes so long that those without rows of their own help."""
+        columns = self._tile[self._first : self._width, self._filled : self._filled + count]
+        step = count if self._width <= WIDEST_KERNEL else _COPIED_ROWS
+        share(
+            [
+                partial(block.copy_into, columns[:, i : i + step], begin + i, min(begin + i + step, begin + count))
+                for i in range(0, count, step)
+            ]
+        )
 
     def _feed_in_place(self, block: Block, begin: int, tiles: int) -> int:
         """Give whole tiles to the sketch where they lie, in doubles, and return how many it takes so."""

@@ -29,6 +29,7 @@ def stack_all(summaries: Sequence[Summary]) -> Summary:
         matrix[start:stop] = summary.matrix
         if low is not None and summary.low is not None:
             low[start:stop] = summary.low
+    matrix.flags.writeable = False  # so that it is not copied
     return Summary(
         matrix=matrix,
         low=low,

@@ -20,6 +20,7 @@ from partsketch.summaries.group_walk import walk_groups
 from partsketch.summaries.merge import merge_in_order
 from partsketch.summaries.scattered import scattered_pieces
 from partsketch.summaries.tasks import Feeder, PassRequest, Piece, SummaryRequest, Task, TaskResult
+from partsketch.summaries.together import pieces_together
 
 
 def summarise_rows(
@@ -28,16 +29,21 @@ def summarise_rows(
     task: Task,
     block_rows: int,
     after_block: Callable[[int], None] = lambda rows: None,
+    threads: int = 1,
 ) -> TaskResult:
     """Read the rows of a task once and return their pieces.
 
-    `after_block` is called with the number of rows after every block: for progress, and to stop (by raising).
+    `after_block` is called with the number of rows after every block: for progress, and to stop (by raising). Several
+    threads hold the rows of a segment each.
     """
     tally = _Tally(after_block)
     # Sketches notice values that are not finite in their products, so the source need not look for them as well.
     try:
         blocks = tally.count(source.leaving_finiteness().read(task.start, task.stop, block_rows))
-        pieces = merge_in_order(request.merging, _pieces(source, request, blocks))
+        if threads > 1:
+            pieces = pieces_together(request, blocks, threads, lambda some: _pieces(source, request, some))
+        else:
+            pieces = merge_in_order(request.merging, _pieces(source, request, blocks))
     except NotFiniteError as error:
         # The source itself knows best where a value came from; and rows of scattered partitions meet the check out of
         # order, while the message should name the first of them all.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.files import write_atomically
-from partsketch.common.linalg.solve import factor_of_rows
+from partsketch.common.linalg.solve import factor_of_rows, tall_factor
 from partsketch.sketches.base import get_sketch
 from partsketch.summaries.provenance import About, Part, find_overlap
 from partsketch.summaries.tasks import INTERCEPT
@@ -81,9 +82,8 @@ class Summary:
         if not isinstance(other, Summary):
             return NotImplemented
         arrays = ("matrix", "low", "centre")
-        mine, theirs = (
-            {name: value for name, value in vars(summary).items() if name not in arrays} for summary in (self, other)
-        )
+        others = ("columns", "kind", "parts", "row_count", "weight_sum", "about")
+        mine, theirs = ([getattr(summary, name) for name in others] for summary in (self, other))
         return mine == theirs and all(
             np.array_equal(_or_nothing(getattr(self, name)), _or_nothing(getattr(other, name))) for name in arrays
         )
@@ -179,9 +179,21 @@ class Summary:
 
         return DoubleDouble.of(self.matrix, self.low)
 
+    @cached_property
+    def triangle(self) -> FloatArray:
+        """At most as many rows as columns, with the same sums of products as those of the matrix."""
+        height, width = self.matrix.shape
+        return self.matrix if height <= width else tall_factor(self.matrix)
+
+    @property
+    def height(self) -> int:
+        """Rows of the matrix."""
+        return len(self.matrix)
+
     def select(self, columns: tuple[str, ...]) -> FloatArray:
-        """Return the matrix of these columns in this order."""
-        return self.matrix[:, self.places(columns)]
+        """Return the matrix of these columns in this order; it may not be written to."""
+        # Stacks of thousands of sketches are large.
+        return self.matrix if columns == self.columns else self.matrix[:, self.places(columns)]
 
     def places(self, columns: Sequence[str]) -> list[int]:
         """Return the numbers of these columns."""

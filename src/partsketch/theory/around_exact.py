@@ -25,6 +25,7 @@ from partsketch.theory.sampled_rows import RowSample, left_out_one_by_one
 from partsketch.theory.sketch_moments import SketchMoments
 from partsketch.theory.stacked_certificate import unlike_covariance
 from partsketch.theory.stacking import StackedFit
+from partsketch.theory.turned_grams import parts_of
 from partsketch.theory.weights import SketchWeights, given_weights
 
 
@@ -120,14 +121,16 @@ def partition_covariance_around_exact(
     """
     moments.require_full_rank()
     chosen = weights if isinstance(weights, SketchWeights) else given_weights(moments, weights)
-    inverses = np.stack([root @ root.T for root in moments.inverse_roots])
-    sketching = inverses * (chosen.squared_loss_products * moments.noise_factors)[:, None, None]
-    grams = np.stack([part.gram for part in moments.sketches]) / moments.inverse_scales[:, None, None]
+    grams = np.stack([part.gram for part in moments.sketches])
+    grams /= moments.inverse_scales[:, None, None]
     pooled = np.linalg.inv(grams.sum(axis=0))
     noise = moments.losses / np.maximum(moments.row_counts - moments.ranks, 1.0)
-    away = chosen.values[:, None, None] * inverses - pooled
-    averaging = noise[:, None, None] * (away @ grams @ away.transpose(0, 2, 1))
-    terms = sketching + averaging
+    terms = np.empty_like(grams)
+    for some in parts_of(len(grams)):
+        inverses = np.stack([root @ root.T for root in moments.inverse_roots[some]])
+        sketching = inverses * (chosen.squared_loss_products * moments.noise_factors)[some, None, None]
+        away = chosen.values[some, None, None] * inverses - pooled
+        terms[some] = sketching + noise[some, None, None] * (away @ grams[some] @ away.transpose(0, 2, 1))
     # The square of an estimate with f degrees of freedom is too large by (f + 2)/f.
     freedom = satterthwaite(terms, moments.sizes - moments.ranks + 2)
     return CoefficientCovariance(terms.sum(axis=0), freedom, moments.noise_variance)

@@ -7,7 +7,9 @@ distribution of a variance between groups: `ĝᵀ(Q + τ²)⁻¹ĝ` is chi-squar
 Draws of τ, of the size of the noise, of g given ĝ and of what stands for the unknown Gram matrix give the distribution
 of `gᵀG⁻¹g`, the excess loss of this fit.
 
-For alike partitions g − ĝ is independent of ĝ: nothing is asked of μ. For very unlike ones τ is large, and g is ĝ but
+Where ĝ is beyond doubt in a direction, μ is not drawn towards zero there: rows sorted by the target give μ one
+direction of many, and a variance shared with all the others would take a good part of it. For alike partitions g − ĝ is
+independent of ĝ: nothing is asked of μ. For very unlike ones τ is large, and g is ĝ but
 for the error of the stacked fit. In between, when μ may be zero, a draw with μ > 0 can only be too large. So the lower
 ends take μ = 0 as long as that is not rejected at about their own level, and may then miss as much more often than
 their share as the upper ends miss less often, as far as the draws have μ = 0: both together cover as often as they say.
@@ -21,18 +23,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.common.special import fdtri
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.confidence import PROBABILITIES, ConfidenceDistribution
-from partsketch.theory.excess_law import BEYOND, ExcessLaw
+from partsketch.theory.excess_law import ExcessLaw, directions_of
+from partsketch.theory.unlike_coefficients import BEYOND
 
 #: Draws behind an interval: the 0.5% tail of one interval is known to about 16% of itself.
 DRAWS = 8192
 
 _SEED = 20140
+#: Draws at a time, which bounds the memory.
+_AT_ONCE = 2048
 #: Newton's steps for τ²; each is exact where all variances of ĝ are the same.
 _STEPS = 6
-#: Smallest variance of ĝ in a direction, in units of that of the fit: a single sketch shows nothing of its own error.
-_LEAST = 1e-9
+#: Chance that ĝ is taken to be beyond doubt in some direction where μ is zero.
+_CHANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -52,10 +58,34 @@ class GramNoise:
 
 
 @dataclass(frozen=True, eq=False)
+class _Directions:
+    """The law in the principal directions of the variance of ĝ.
+
+    Attributes
+    ----------
+    seen, variances : arrays of shape (r,)
+        ĝ and its variances.
+    certain : array of bool of shape (r,)
+        Where ĝ is beyond doubt.
+    turns, crossed, slope, rest, told : arrays of shape (r, r)
+        The directions; C in them, and divided by the deviations of ĝ; a root of the variance that ĝ does not tell; K.
+    """
+
+    seen: FloatArray
+    variances: FloatArray
+    certain: NDArray[np.bool_]
+    turns: FloatArray
+    crossed: FloatArray
+    slope: FloatArray
+    rest: FloatArray
+    told: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class _Draws:
     """Draws of `‖g‖²` with μ drawn and with μ = 0, whether μ is zero, and the noise over its estimate.
 
-    And by how much ĝ says that the part of own sketches and the estimated minimal loss are larger than in the mean.
+    And by how much ĝ says that the part of own sketches is larger than in the mean.
     """
 
     lengths: FloatArray
@@ -63,8 +93,6 @@ class _Draws:
     none: NDArray[np.bool_]
     noise: FloatArray
     own: FloatArray
-    loss: FloatArray
-    loss_without: FloatArray
 
 
 def excess_distributions(
@@ -72,9 +100,9 @@ def excess_distributions(
 ) -> tuple[ConfidenceDistribution, ConfidenceDistribution | None, float]:
     """Return the distribution of the excess loss, of it relative to the minimal loss, and its standard deviation."""
     rng = np.random.Generator(np.random.PCG64(_SEED))
-    count = DRAWS // len(law.spread)
-    scenarios = [_draws(law, number, count, rng) for number in range(len(law.spread))]
-    found = _Draws(*(np.concatenate([getattr(one, name) for one in scenarios]) for name in _Draws.__annotations__))
+    directions = _directions(law)
+    parts = [_draws(law, directions, rng) for _ in range(DRAWS // _AT_ONCE)]
+    found = _Draws(*(np.concatenate([getattr(one, name) for one in parts]) for name in _Draws.__annotations__))
     # `own` is a mean, and so the scale must have the mean 1 where the loss is near its own sketch; elsewhere the scale
     # is the confidence distribution of a known fraction, which has another mean.
     scale = (gram.freedom - 2 * gram.nearness) / rng.chisquare(gram.freedom, len(found.lengths))
@@ -86,60 +114,62 @@ def excess_distributions(
     losses = found.noise**law.loss_coupling * np.exp(np.sqrt(remaining) * rng.standard_normal(len(drawn)))
     none, minimal = float(np.mean(found.none)), minimal_loss * losses
     excess = distribution_of(drawn, without, none, law.equal_tails)
-    relative = distribution_of(
-        drawn / minimal * _larger(found.loss), without / minimal * _larger(found.loss_without), none, law.equal_tails
-    )
+    relative = distribution_of(drawn / minimal, without / minimal, none, law.equal_tails)
     # The far tail of a scale of few degrees of freedom has no variance; beyond 1 in 2,000 it is left out.
     kept = np.minimum(drawn, excess.quantile(PROBABILITIES[-1]))
     return excess, relative, float(np.std(kept))
 
 
-def _draws(law: ExcessLaw, number: int, count: int, rng: np.random.Generator) -> _Draws:
-    """Draw g given ĝ in one scenario: draw both, and correct g by the regression on what ĝ was drawn wrong."""
-    rank = len(law.distance)
-    spread, crossed, fit = law.spread[number], law.crossed[number], law.fit[number]
-    variances, turns = np.linalg.eigh((spread + spread.T) / 2)
-    variances = np.maximum(variances, max(_LEAST * float(np.trace(fit)) / rank, 1e-300))
-    seen, crossed = turns.T @ law.distance, crossed @ turns
+def _directions(law: ExcessLaw) -> _Directions:
+    variances, turns = directions_of(law.spread, law.fit)
+    seen, crossed = turns.T @ law.distance, law.crossed @ turns
     slope = crossed / np.sqrt(variances)
     with np.errstate(over="ignore", invalid="ignore"):
-        left = fit - slope @ slope.T
+        left = law.fit - slope @ slope.T
     if not np.isfinite(left).all():
         raise InputError(BEYOND)
     values, axes = np.linalg.eigh((left + left.T) / 2)
+    # Each direction is tested by itself, at a share of the chance.
+    doubt = float(fdtri(1.0, min(law.seen_freedom, 1e9), 1 - _CHANCE / len(seen)))
+    certain = seen**2 > doubt * variances
+    rest = axes * np.sqrt(np.maximum(values, 0.0))
+    return _Directions(seen, variances, certain, turns, crossed, slope, rest, turns.T @ law.told @ turns)
+
+
+def _draws(law: ExcessLaw, given: _Directions, rng: np.random.Generator) -> _Draws:
+    """Draw g given ĝ: draw both, and correct g by the regression on what ĝ was drawn wrong."""
+    rank, open_directions = len(given.seen), ~given.certain
     # What ĝ does not tell has a noise of its own: that of other partitions.
-    noise = law.freedom / rng.chisquare(law.freedom, count)
-    seen_noise = law.freedom / rng.chisquare(law.freedom, count)[:, None]
-    first, second, third = rng.standard_normal((3, count, rank))
-    rest = (np.sqrt(noise)[:, None] * second * np.sqrt(np.maximum(values, 0.0))) @ axes.T
-    of_distance = variances * seen_noise
-    between, none = variance_between(seen**2, of_distance, rng.chisquare(rank, count))
-    fixed = np.sqrt(between) * third
-    wrong = (seen - np.sqrt(of_distance) * first - fixed) / (of_distance + between)
-    error = rest + (np.sqrt(seen_noise) * first) @ slope.T + (seen_noise * wrong) @ crossed.T
-    error += (fixed + between * wrong) @ turns.T
-    without = _squared(rest + crossed @ (seen / variances))
-    told = turns.T @ law.told @ turns
-    own, loss = (told_of(seen, of_distance + between, one) * seen_noise[:, 0] for one in told)
-    loss_without = told_of(seen, of_distance, told[1]) * seen_noise[:, 0]
-    lengths = np.where(none, without, _squared(error))
-    return _Draws(lengths, without, none, noise, own, loss, loss_without)
+    noise = law.freedom / rng.chisquare(law.freedom, _AT_ONCE)
+    seen_noise = law.seen_freedom / rng.chisquare(law.seen_freedom, _AT_ONCE)[:, None]
+    first, second, third = rng.standard_normal((3, _AT_ONCE, rank))
+    rest = (np.sqrt(noise)[:, None] * second) @ given.rest.T
+    of_distance = given.variances * seen_noise
+    chances = rng.chisquare(open_directions.sum(), _AT_ONCE) if open_directions.any() else np.ones(_AT_ONCE)
+    between, none = variance_between(given.seen[open_directions] ** 2, of_distance[:, open_directions], chances)
+    # Where ĝ is beyond doubt, μ is what ĝ and its error say: as with a between of any size.
+    of_noise = np.sqrt(of_distance) * first
+    sure = np.where(given.certain, given.seen - of_noise, 0.0)
+    fixed = np.where(given.certain, 0.0, np.sqrt(between) * third)
+    wrong = np.where(given.certain, 0.0, given.seen - of_noise - fixed) / (of_distance + between)
+    error = rest + (np.sqrt(seen_noise) * first) @ given.slope.T + (seen_noise * wrong) @ given.crossed.T
+    error += (sure + fixed + between * wrong) @ given.turns.T
+    told = given.crossed @ np.where(given.certain, 0.0, given.seen / given.variances)
+    known = np.where(given.certain, np.sqrt(seen_noise) * first, 0.0) @ given.slope.T + sure @ given.turns.T
+    without = _squared(rest + told + known)
+    own = told_of(given.seen, of_distance + between, given.told, open_directions) * seen_noise[:, 0]
+    return _Draws(np.where(none, without, _squared(error)), without, none, noise, own)
 
 
-def told_of(seen: FloatArray, variances: FloatArray, told: FloatArray) -> FloatArray:
-    """Return `ĝᵀS⁻¹KS⁻¹ĝ − tr S⁻¹K` for diagonal S; noise of the size ν makes νK of K."""
-    slopes = seen / variances
-    return np.asarray(np.einsum("ij,ij->i", slopes @ told, slopes) - (1 / variances) @ np.diagonal(told))
+def told_of(seen: FloatArray, variances: FloatArray, told: FloatArray, some: NDArray[np.bool_]) -> FloatArray:
+    """Return `ĝᵀS⁻¹KS⁻¹ĝ − tr S⁻¹K` for diagonal S, in some directions; noise of the size ν makes νK of K."""
+    slopes = some * seen / variances
+    return np.asarray(np.einsum("ij,ij->i", slopes @ told, slopes) - (some / variances) @ np.diagonal(told))
 
 
 def _squared(rows: FloatArray) -> FloatArray:
     """Return the squared length of every row."""
     return np.asarray(np.einsum("ij,ij->i", rows, rows))
-
-
-def _larger(told: FloatArray) -> FloatArray:
-    """Return an estimated loss over what it is without what ĝ tells; never less than a tenth."""
-    return np.maximum(1 + told, 0.1)
 
 
 def variance_between(

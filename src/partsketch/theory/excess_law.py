@@ -11,35 +11,36 @@ and g and ĝ are jointly Gaussian around μ, what averaging costs by itself, wit
 for the variance of g, its covariance with ĝ and the variance of ĝ (for s = 1). Weights that were made from the same
 sketches depend on B_i and on the residuals alone, so all this holds given the weights.
 
-What is not known of v_i and E is drawn: a few scenarios of how noise is shared between partitions, drawn towards equal
-noise as far as the estimates do not tell it apart, and of the amount of E, which the error of the stacked fit shows
-as far as it is more than the residuals explain. Rows have noise too, so coefficients of p_i rows differ at least by
-what it gives them: E and μ are not taken to be less than that. (With weights by inverse variance μ is not: it is then
-most of what is lost, and hidden by the error of the stacked fit, so a lower end must allow for none.)
+v_i are drawn towards equal noise as far as the estimates do not tell them apart. The size of what ĝ does not tell,
+`V − CQ⁻¹Cᵀ = Σ v_i N_iB_iN_iᵀ + …` with `N_i = H_i − CQ⁻¹(H_i − I)`, is as uncertain as the noise of the partitions
+that it comes from: where one is noisier than all others together, ĝ tells its error, and what is left is the noise of
+the others. E is what the error of the stacked fit shows beyond what the residuals explain. Rows have noise too, so
+coefficients of p_i rows differ at least by what it gives them: E and μ are not taken to be less than that. (With
+weights by inverse variance μ is not: it is then most of what is lost, and hidden by the error of the stacked fit, so a
+lower end must allow for none.)
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from partsketch.common.errors import InputError
-from partsketch.common.special import digamma, ndtri, polygamma
+from partsketch.common.special import digamma, polygamma
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.pooled_scatter import PooledScatter
 from partsketch.theory.sketch_moments import SketchMoments
 from partsketch.theory.turned_grams import parts_of
+from partsketch.theory.unlike_coefficients import BEYOND, error_of_rows, unlike_scatter
 from partsketch.theory.weights import SketchWeights
 
-_SEED = 20141
-#: Scenarios, and the most numbers that their matrices may have together.
-_SCENARIOS, _LARGEST = 16, 4_000_000
-BEYOND = (
-    "a sketch is so nearly dependent in directions that others decide that the error cannot be reckoned: use "
-    "method='stack', or leave columns out."
-)
+#: Smallest variance of ĝ in a direction, in units of that of the fit: a single sketch shows nothing of its own error.
+_LEAST = 1e-9
+#: Share of the covariance of both estimates that the estimated minimal loss is taken to have with the noise of the fit.
+#: The loss also holds the gradients s_i, which are large just when ĝ is: simulated covariances are 0.4 to 0.6 of it
+#: where noise differs between partitions, and 1.2 where it does not.
+_SHARED = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,17 +51,16 @@ class ExcessLaw:
     ----------
     distance : array of shape (r,)
         ĝ.
-    fit, crossed, spread : arrays of shape (scenarios, r, r)
+    fit, crossed, spread : arrays of shape (r, r)
         V, C and Q.
-    freedom : float
-        Degrees of freedom behind the estimated size of the noise of the fit.
+    freedom, seen_freedom : float
+        Degrees of freedom behind the estimated size of what ĝ does not tell of the fit, and of the noise of ĝ.
     loss_variance, loss_coupling : float
         Relative variance of the estimate of the minimal loss, and its regression on the error of the noise's size.
     own : float
         What the squared length lacks in the mean where sketches underestimate their own Gram matrix.
-    told : array of shape (2, r, r)
-        K: given ĝ, `own` is larger by `ĝᵀS⁻¹KS⁻¹ĝ − tr S⁻¹K`, S the variance of ĝ; and so is the relative error of the
-        estimated minimal loss, with the second matrix.
+    told : array of shape (r, r)
+        K: given ĝ, `own` is larger by `ĝᵀS⁻¹KS⁻¹ĝ − tr S⁻¹K`, S the variance of ĝ.
     equal_tails : bool
         False where the lower end may make up for what the upper end covers too often.
     """
@@ -70,6 +70,7 @@ class ExcessLaw:
     crossed: FloatArray
     spread: FloatArray
     freedom: float
+    seen_freedom: float
     loss_variance: float
     loss_coupling: float
     own: float
@@ -109,60 +110,77 @@ def excess_law(moments: SketchMoments, weights: SketchWeights, scatter: PooledSc
     """Return the law; refuse where doubles do not hold it."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         law = _law(moments, weights, scatter, fit)
-    numbers = (law.freedom, law.loss_variance, law.loss_coupling, law.own, law.told)
+    numbers = (law.freedom, law.seen_freedom, law.loss_variance, law.loss_coupling, law.own, law.told)
     if not all(np.isfinite(value).all() for value in (law.fit, law.crossed, law.spread, *numbers)):
         raise InputError(BEYOND)
     return law
 
 
-def scenario_count(rank: int) -> int:
-    """Return how many scenarios are drawn: fewer where their matrices would be large."""
-    return int(np.clip(_LARGEST // rank**2, 4, _SCENARIOS))
-
-
 def _law(moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter, fit: FitInSketches) -> ExcessLaw:
     rank = len(fit.distance)
-    rng = np.random.Generator(np.random.PCG64(_SEED))
     estimates = _variances(moments, weights)
     traces = np.concatenate([_traces(fit, weights, scatter, some) for some in parts_of(len(estimates))])
-    parts = traces * estimates
-    total = float(parts.sum())
     free = moments.sizes - moments.ranks
-    freedom = _freedom(parts / total, free)
     # Noise is alike per row, not per sketch row.
     rows = np.maximum(moments.row_counts - moments.ranks, 1.0) / moments.sizes
-    variances = shared_noise(estimates / rows, free, scenario_count(rank), rng) * rows
-    variances *= (total / (variances @ traces))[:, None]
+    variances = shared_noise(estimates / rows, free) * rows
+    variances *= float(traces @ estimates) / float(variances @ traces)
     spread, crossed, of_fit = _products(fit, weights, scatter, variances)
-    amounts = unlike_scatter(moments, scatter, len(variances), rng)
-    least, costs = error_of_rows(moments, weights, scatter, fit, variances)
-    found, needed = (np.trace(some, axis1=1, axis2=2) for some in (amounts, least))
-    unlike = amounts + np.maximum(1 - found / np.maximum(needed, 1e-300), 0.0)[:, None, None] * least
-    own = costs[:, None, None] * np.eye(rank)
+    unlike = unlike_scatter(moments, scatter)
+    least, cost = error_of_rows(moments, weights, scatter, fit.inverses, variances)
+    found, needed = float(np.trace(unlike)), float(np.trace(least))
+    unlike = unlike + max(1 - found / max(needed, 1e-300), 0.0) * least
+    own = fit.share**2 * cost * np.eye(rank)
     spread += fit.share**2 * unlike + own
     crossed += own - fit.share * (1 - fit.share) * unlike
     of_fit += own + (1 - fit.share) ** 2 * unlike
-    if not np.isfinite(spread).all():
+    if not (np.isfinite(spread).all() and np.isfinite(crossed).all() and np.isfinite(of_fit).all()):
         raise InputError(BEYOND)
-    middle = variances.mean(axis=0)
-    # What the stacked fit leaves of a partition beyond its own residuals is a part of the estimated minimal loss.
-    # With weights by variance ĝ is the noise of other partitions than those whose noise is drawn: it tells nothing.
-    of_loss = (not weights.estimated) * middle * (moments.ranks - scatter.leverages) / scatter.minimal_loss
-    parts_told = np.stack([fit.own, of_loss])
-    told = sum(told_by_distance(fit, weights, scatter, middle, parts_told, some) for some in parts_of(len(middle)))
-    loss_variance, shared = _loss_errors(moments, scatter, parts / total)
+    told = sum(told_by_distance(fit, weights, scatter, variances, some) for some in parts_of(len(variances)))
+    tells = told_error(spread, crossed, of_fit)
+    sources = [_sources(fit, weights, scatter, tells, some) for some in parts_of(len(estimates))]
+    left, seen = (estimates * np.concatenate(parts) for parts in zip(*sources, strict=True))
+    freedom = _freedom(left, free)
+    loss_variance, shared = _loss_errors(moments, scatter, left)
     return ExcessLaw(
         distance=fit.distance,
         fit=of_fit,
         crossed=crossed,
         spread=spread,
         freedom=freedom,
+        seen_freedom=_freedom(seen, free),
         loss_variance=loss_variance,
-        loss_coupling=min(shared * freedom / 2, 1.5),
+        loss_coupling=_SHARED * min(shared * freedom / 2, 1.5),
         own=float(fit.own.sum()),
         told=np.asarray(told),
         equal_tails=weights.estimated,
     )
+
+
+def directions_of(spread: FloatArray, fit: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the variances of ĝ in their principal directions, and these; none is taken for nothing."""
+    variances, turns = np.linalg.eigh((spread + spread.T) / 2)
+    return np.maximum(variances, max(_LEAST * float(np.trace(fit)) / len(fit), 1e-300)), turns
+
+
+def told_error(spread: FloatArray, crossed: FloatArray, fit: FloatArray) -> FloatArray:
+    """Return `CQ⁻¹`, which makes of ĝ what it tells of g."""
+    variances, turns = directions_of(spread, fit)
+    return np.asarray((crossed @ turns / variances) @ turns.T)
+
+
+def _sources(
+    fit: FitInSketches, weights: SketchWeights, scatter: PooledScatter, tells: FloatArray, some: slice
+) -> tuple[FloatArray, FloatArray]:
+    """Return the traces of `N_iB_iN_iᵀ` and of `(H_i − I)B_i(H_i − I)ᵀ`: where noise comes from, per unit of v_i."""
+    factors = fit.factors(weights, some)
+    seen = factors - np.eye(len(fit.distance))
+    left = factors - tells @ seen
+    return _sandwiched(left, scatter.grams[some]), _sandwiched(seen, scatter.grams[some])
+
+
+def _sandwiched(factors: FloatArray, grams: FloatArray) -> FloatArray:
+    return np.asarray(np.sum((factors @ grams) * factors, axis=(1, 2)))
 
 
 def _variances(moments: SketchMoments, weights: SketchWeights) -> FloatArray:
@@ -175,105 +193,51 @@ def _variances(moments: SketchMoments, weights: SketchWeights) -> FloatArray:
 
 def _traces(fit: FitInSketches, weights: SketchWeights, scatter: PooledScatter, some: slice) -> FloatArray:
     """Return the traces of `H_iB_iH_iᵀ`."""
-    factors = fit.factors(weights, some)
-    return np.asarray(np.sum((factors @ scatter.grams[some]) * factors, axis=(1, 2)))
+    return _sandwiched(fit.factors(weights, some), scatter.grams[some])
 
 
 def _freedom(parts: FloatArray, free: FloatArray) -> float:
-    """Degrees of freedom of a sum of estimates, of which each is such a part of it (Satterthwaite).
+    """Degrees of freedom of a sum of these estimates (Satterthwaite).
 
     The square of an estimate with f degrees of freedom is too large by 1 + 2/f, but so is that of their sum.
     """
     rates = 2 / free
+    parts = parts / max(float(parts.sum()), 1e-300)
     variance = float(np.sum(parts**2 * rates / (1 + rates)) * (1 + np.sum(parts**2 * rates)))
     return max(2 / max(variance, 1e-12), float(free.min()))
 
 
-def shared_noise(estimates: FloatArray, free: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
-    """Draw v_i, but for their sum: normal logarithms, drawn towards their mean as far as chance explains them."""
+def shared_noise(estimates: FloatArray, free: FloatArray) -> FloatArray:
+    """Return v_i, but for their sum: logarithms are drawn towards their mean as far as chance explains them."""
     errors = polygamma(1, free / 2)
     some = estimates > 0
     logs = np.log(np.where(some, estimates, 1.0)) - (digamma(free / 2) - np.log(free / 2))
     between = max(float(np.var(logs[some], ddof=1) - errors[some].mean()), 0.0) if some.sum() > 1 else 0.0
     kept, rates = between / (between + errors), some / (between + errors)
     centre = float(rates @ logs / rates.sum())
-    drawn = centre + kept * (logs - centre) + np.sqrt(kept * errors) * rng.standard_normal((count, len(logs)))
-    return np.where(some, np.exp(drawn), 0.0)
+    return np.where(some, np.exp(centre + kept * (logs - centre)), 0.0)
 
 
 def _products(
     fit: FitInSketches, weights: SketchWeights, scatter: PooledScatter, variances: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the sums over partitions in Q, C and V."""
-    shape = (len(variances), *scatter.grams.shape[1:])
-    sums = [np.zeros(shape) for _ in range(3)]
-    for some in parts_of(variances.shape[1]):
+    sums = [np.zeros(scatter.grams.shape[1:]) for _ in range(3)]
+    for some in parts_of(len(variances)):
         grams, factors = scatter.grams[some], fit.factors(weights, some)
         mixed = factors @ grams
         squared = mixed @ np.swapaxes(factors, 1, 2)
         crossed = squared - mixed
         terms = (crossed - np.swapaxes(mixed, 1, 2) + grams, crossed, squared)
         for number, term in enumerate(terms):
-            sums[number] += np.tensordot(variances[:, some], term, axes=1)
+            sums[number] += np.tensordot(variances[some], term, axes=1)
     return sums[0], sums[1], sums[2]
 
 
-def unlike_scatter(moments: SketchMoments, scatter: PooledScatter, count: int, rng: np.random.Generator) -> FloatArray:
-    """Draw E: the traces of the error of the stacked fit by both estimates of v_i differ by tr E and by noise.
-
-    The noise has variance `Σ 2 (v_i t_i)² (r_i − t_i)/((m_i − t_i)(m_i − r_i))`.
-    """
-    own = moments.losses * moments.noise_factors * moments.inverse_scales
-    free, freedom = moments.sizes - moments.ranks, moments.sizes - scatter.leverages
-    unlike = scatter.scatter.sum(axis=0) - np.tensordot(own, scatter.grams, axes=1)
-    if not np.isfinite(unlike).all():
-        raise InputError(BEYOND)
-    squares = 2 * (scatter.leverages * own) ** 2 / (1 + 2 / free)
-    doubt = float(np.sum(squares * np.maximum(moments.ranks - scatter.leverages, 0.0) / freedom / free))
-    values, turns = np.linalg.eigh((unlike + unlike.T) / 2)
-    values = np.maximum(values, 0.0)
-    shape = (turns * (values / max(float(values.sum()), 1e-300))) @ turns.T
-    levels = rng.permutation(ndtri((np.arange(count) + 0.5) / count))
-    amounts = np.maximum(float(np.trace(unlike)) + levels * math.sqrt(doubt), 0.0)
-    return np.asarray(amounts[:, None, None] * shape)
-
-
-def error_of_rows(
-    moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter, fit: FitInSketches, variances: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return E and the variance of μ per direction that the noise of the rows gives to shared coefficients.
-
-    Coefficients of p rows then differ by `P_it_i`, t_i of covariance `v_i B_i m_i/(p_i − r_i)`. One of each for every
-    row of `variances`.
-    """
-    noise = variances * moments.sizes / np.maximum(moments.row_counts - moments.ranks, 1.0)
-    grams, ranks, leverages = scatter.grams, moments.ranks, scatter.leverages
-    together = np.tensordot(noise, grams, axes=1)
-    energies = noise * (ranks - 2 * leverages) + np.tensordot(together, grams, axes=((1, 2), (1, 2)))
-    unlike = np.tensordot((energies + noise) / moments.sizes, grams, axes=1)
-    rank = len(fit.distance)
-    for some in parts_of(len(grams)):
-        divided = grams[some] / moments.sizes[some, None, None]
-        unlike -= np.tensordot(2 * noise[:, some], divided @ grams[some], axes=1)
-        # Σ B_iTB_i/m_i as one product of matrices below one another.
-        for found, one in zip(unlike, together, strict=True):
-            found += (one @ grams[some]).reshape(-1, rank).T @ divided.reshape(-1, rank)
-    if weights.estimated:
-        return unlike, np.zeros(len(noise))
-    inverse_traces = moments.inverse_scales * np.trace(fit.inverses, axis1=1, axis2=2)
-    costs = weights.values**2 * inverse_traces - 2 * weights.values * ranks + leverages
-    return unlike, fit.share**2 * np.maximum(noise @ costs, 0.0) / rank
-
-
 def told_by_distance(
-    fit: FitInSketches,
-    weights: SketchWeights,
-    scatter: PooledScatter,
-    variances: FloatArray,
-    parts: FloatArray,
-    some: slice,
+    fit: FitInSketches, weights: SketchWeights, scatter: PooledScatter, variances: FloatArray, some: slice
 ) -> FloatArray:
-    """Return what ĝ tells of sums of `parts_i s_iᵀP_is_i/E[s_iᵀP_is_i]`, for some partitions.
+    """Return what ĝ tells of `Σ own_i s_iᵀP_is_i/E[s_iᵀP_is_i]`, for some partitions.
 
     The mean of `s_iᵀP_is_i` given ĝ is `tr P_i Var(s_i) + ĝᵀS⁻¹C_iᵀP_iC_iS⁻¹ĝ − tr S⁻¹C_iᵀP_iC_i`, with C_i the
     covariance of s_i and ĝ.
@@ -282,12 +246,13 @@ def told_by_distance(
     crossed = noise[:, None, None] * (grams @ np.swapaxes(fit.factors(weights, some), 1, 2) - grams)
     squared = np.swapaxes(crossed, 1, 2) @ inverses @ crossed
     mean = noise * np.einsum("kab,kba->k", inverses, grams)
-    shares = np.where(mean > 0, parts[:, some] / np.where(mean > 0, mean, 1.0), 0.0)
-    return np.tensordot(shares, squared, axes=1)
+    shares = np.where(mean > 0, fit.own[some] / np.where(mean > 0, mean, 1.0), 0.0)
+    return np.asarray(np.tensordot(shares, squared, axes=1))
 
 
 def _loss_errors(moments: SketchMoments, scatter: PooledScatter, parts: FloatArray) -> tuple[float, float]:
-    """Return the relative variance of the estimated minimal loss, and its covariance with the noise of the fit."""
+    """Return the relative variance of the estimated minimal loss, and its covariance with a sum of these estimates."""
+    parts = parts / max(float(parts.sum()), 1e-300)
     rates = 2 / (moments.sizes - scatter.leverages)
     shares = scatter.losses / float(scatter.losses.sum())
     variance = float(np.sum(shares**2 * rates / (1 + rates)) * (1 + np.sum(shares**2 * rates)))

@@ -92,9 +92,9 @@ def sketch_heterogeneity(moments: SketchMoments) -> Heterogeneity:
         return Heterogeneity.unavailable("there is one partition only")
     if moments.law.keeps_rows:
         return Heterogeneity.unavailable("samples of rows keep the noise of single rows, whose law is not known")
-    of_rows = (moments.sizes - moments.ranks - 1) / (moments.row_counts - moments.ranks)
-    allowance = _VARIABLE_NOISE * of_rows
-    if np.any(moments.row_counts <= moments.ranks) or np.any(allowance > _MOST_ALLOWANCE * moments.sampling):
+    of_rows, freedom = moments.sizes - moments.ranks - 1, moments.row_counts - moments.ranks
+    allowance = _VARIABLE_NOISE * of_rows / np.maximum(freedom, 0.5)
+    if np.any(freedom <= 0) or np.any(allowance > _MOST_ALLOWANCE * moments.sampling):
         return Heterogeneity.unavailable(
             "the sketches are so large beside the partitions that the noise of the rows would decide the test; use "
             "a smaller sketch_size or fewer partitions, or `partsketch diagnose`"

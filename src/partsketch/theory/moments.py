@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partsketch.common.errors import InputError
-from partsketch.common.linalg.solve import sketch_rounding, solve_least_squares
+from partsketch.common.linalg.solution import Solution
+from partsketch.common.linalg.solve import sketch_rounding, solve_least_squares, tall_factor
 from partsketch.theory.arguments import FloatArray
 
 
 def triangular(rows: FloatArray) -> FloatArray:
     """Triangular factor of a matrix with more rows than columns; any other matrix as it is."""
-    if rows.shape[0] <= rows.shape[1]:
-        return rows
-    return np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
+    return rows if rows.shape[0] <= rows.shape[1] else tall_factor(rows)
 
 
 #: Size of a Gram matrix times that of its inverse up to which entries of both may be multiplied: it loses three digits.
@@ -90,6 +89,26 @@ class PartitionMoments:
         values["condition"] = float(solution.condition)
         for name, value in {**values, "solution": solution.coefficients[:, 0]}.items():
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_solution(
+        cls, factor: FloatArray, row_count: int, free_columns: int, solution: Solution, target: int
+    ) -> PartitionMoments:
+        """Moments from a factor and a solution of it: of one of its targets, the last column of the factor."""
+        moments = object.__new__(cls)
+        moments.__dict__.update(
+            factor=factor,
+            row_count=row_count,
+            free_columns=free_columns,
+            source_rows=None,
+            root=factor[:, :-1],
+            inverse_root=solution.inverse_root,
+            solution=solution.coefficients[:, target],
+            loss=float(solution.residual_sums[target]) if row_count > solution.rank else 0.0,
+            rank=solution.rank,
+            condition=float(solution.condition),
+        )
+        return moments
 
     @classmethod
     def from_rows(cls, X: ArrayLike, y: ArrayLike) -> PartitionMoments:

@@ -174,10 +174,12 @@ def excess_scalars(
     pooled = scatter.pooled
     # Noise of a fit per unit of loss and of its inverse Gram matrix: 1/m for a Gaussian sketch.
     rates = moments.noise_factors * moments.inverse_scales
-    roots = [pooled.root @ part.inverse_root for part in moments.sketches]
     whitening = pooled.root @ pooled.inverse_root
-    inverses = np.stack([(whitening.T @ root) @ (whitening.T @ root).T for root in roots])
-    traces = np.array([float(np.sum(root**2)) for root in roots])
+    inverses, traces = np.empty_like(scatter.grams), np.empty(len(moments.sketches))
+    for i, part in enumerate(moments.sketches):
+        root = pooled.root @ part.inverse_root
+        inverses[i] = (whitening.T @ root) @ (whitening.T @ root).T
+        traces[i] = np.sum(root**2)
     fit = weights.squared_loss_products * rates * traces
     own = share**2 * (weights.squared_loss_products * moments.noise_factors * moments.traces - fit)
     both = weights.loss_products * rates * moments.ranks

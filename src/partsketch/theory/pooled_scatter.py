@@ -16,6 +16,7 @@ The first is exact for a single sketch, where it says `E ρ = ℓ (1 − r/m)`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,6 +80,22 @@ def pooled_sketch(moments: SketchMoments) -> PartitionMoments:
     return pooled
 
 
+def in_pooled_coordinates(
+    factors: Sequence[FloatArray], pooled: PartitionMoments
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return Gram matrices, gradients and losses of sketches under the pooled fit, in its coordinates.
+
+    One after another: of thousands of partitions every list of matrices is a good part of the memory.
+    """
+    grams = np.empty((len(factors), pooled.rank, pooled.rank))
+    gradients, losses = np.empty(grams.shape[:2]), np.empty(len(factors))
+    for i, factor in enumerate(factors):
+        root = factor[:, :-1] @ pooled.inverse_root
+        residual = factor[:, -1] - factor[:, :-1] @ pooled.solution
+        grams[i], gradients[i], losses[i] = root.T @ root, root.T @ residual, residual @ residual
+    return grams, gradients, losses
+
+
 def pooled_scatter(moments: SketchMoments) -> PooledScatter:
     """Stack the sketches and estimate the scatter of the stacked fit (Extension of Theorem 3.1).
 
@@ -93,13 +110,7 @@ def pooled_scatter(moments: SketchMoments) -> PooledScatter:
         Correct to second order in one over the sketch rows.
     """
     pooled = pooled_sketch(moments)
-    roots = [part.root @ pooled.inverse_root for part in moments.sketches]
-    residuals = [part.factor[:, -1] - part.root @ pooled.solution for part in moments.sketches]
-    grams = np.stack([root.T @ root for root in roots])
-    gradients = np.stack([root.T @ residual for root, residual in zip(roots, residuals, strict=True)])
-    observed = np.array([float(residual @ residual) for residual in residuals])
-    # Of thousands of partitions every list of matrices is a good part of the memory.
-    del roots, residuals
+    grams, gradients, observed = in_pooled_coordinates([part.factor for part in moments.sketches], pooled)
     leverages = np.trace(grams, axis1=1, axis2=2)
     rates = moments.sampling / moments.sizes
     squares = np.zeros_like(grams)

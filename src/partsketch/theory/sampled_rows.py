@@ -4,7 +4,10 @@ A sample keeps single rows, so that noise which depends on the features, and row
 undiluted; a formula from sizes alone gave 0.24 to 0.70 of the truth on heavy-tailed rows. Leaving out one row at a
 time shows what each does to the fit; the sum of the squares of that, each times the chance of its row to be left out,
 is what the sample loses. What no sampled row shows, nothing can tell: where one row of a uniform sample decides a
-direction by itself, others like it may be outside, and nothing is claimed.
+direction by itself, or its rows weigh less evenly than Gaussian ones, others like them may be outside, and nothing is
+claimed. A sample of heavy-tailed rows that looks even is one that missed the rows that weigh most. So upper ends allow
+for rows that no sample shows: with confidence p they are fewer than `−log(1 − p)/m` of all (for 95% the rule of three),
+and if each weighs as much as the heaviest row in the sample, of leverage h, they add `−log(1 − p) h/r` of the loss.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from partsketch.common.special import betaincinv
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.chi_squares import deviation_from_estimate, log_moments, mean_of_inverses, ratio_confidence
+from partsketch.theory.confidence import PROBABILITIES, ConfidenceDistribution
 from partsketch.theory.whole import nothing_lost
 
 #: With fewer sampled rows per column than these, large leverages cannot be told from small samples: of a uniform
@@ -29,8 +33,14 @@ _LEAST_UNIFORM, _LEAST_BY_LEVERAGE = 10, 5
 #: A leverage up to this is harmless whatever the size of the sample.
 _HARMLESS = 0.2
 
-#: Chance that a sample of rows with Gaussian features exceeds the bound.
+#: Chance that a sample of rows with Gaussian features exceeds the bound of the largest leverage.
 _CHANCE = 0.01
+
+#: Squared leverages may sum to so many standard deviations more than those of Gaussian rows, which is a chance of 1%.
+_DEVIATIONS = 3.0
+
+#: Relative variance that uneven rows may add to the loss whatever the size of the sample: 5% of it, squared.
+_HARMLESS_VARIANCE = 0.0025
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +87,10 @@ class _LeftOut:
 
 
 def require_even_leverage(sample: RowSample) -> None:
-    """Refuse a sample in which a row that might have been left out decides a direction.
+    """Refuse a sample in which a row that might have been left out decides a direction, or in which rows are uneven.
 
-    The bound is what rows with Gaussian features exceed in one sample of a hundred, and at least 0.2.
+    The bound of a leverage is what rows with Gaussian features exceed in one sample of a hundred, and at least 0.2;
+    that of the sum of squared leverages of a uniform sample stands in `_largest_sum`.
     """
     size, rank = len(sample.rows), sample.rank
     open_rows = sample.inclusions < 1
@@ -91,7 +102,9 @@ def require_even_leverage(sample: RowSample) -> None:
             f"{size} sampled rows do not show whether single rows decide the fit of {rank} columns: use at least "
             f"{least}, or sketch='gaussian' or 'srht'."
         )
-    largest = float(np.sum(sample.basis()[open_rows] ** 2, axis=1).max())
+    basis = sample.basis()
+    leverages = np.sum(basis**2, axis=1)
+    largest = float(leverages[open_rows].max())
     allowed = max(_HARMLESS, float(betaincinv(rank / 2, (size - rank) / 2, 1 - _CHANCE / size)))
     if largest > allowed:
         raise InputError(
@@ -99,6 +112,35 @@ def require_even_leverage(sample: RowSample) -> None:
             f"{allowed:.2f}), and rows like it may be missing from the sample: use sketch='gaussian' or 'srht', or "
             "method='exact'."
         )
+    if not sample.is_uniform:
+        return
+    found, most = float(leverages @ leverages), _largest_sum(sample, basis)
+    if found > most:
+        raise InputError(
+            f"squared leverages of the sampled rows sum to {found:.2f} (those of rows as even as Gaussian ones to at "
+            f"most {most:.2f}), and rows that weigh more may be missing from the sample: use sketch='gaussian' or "
+            "'srht', or method='exact'."
+        )
+
+
+def _largest_sum(sample: RowSample, basis: FloatArray) -> float:
+    """Return what squared leverages may sum to: moments of Mardia's kurtosis of Gaussian rows (Mardia, 1974).
+
+    Rows of partitions that count differently are as uneven as so many fewer rows.
+    """
+    counts = 1 / sample.inclusions
+    rows = float(counts.sum() ** 2 / (counts @ counts))
+    rank = float(sample.rank)
+    ones = np.sqrt(counts)
+    # Where a constant is among the features, rows are centred, and each has a leverage of 1/m for it.
+    constant = float(np.sum((basis.T @ ones) ** 2)) > (1 - 1e-9) * float(counts.sum())
+    free = rank - constant
+    total = rows if constant else rows + 1
+    mean = free * (free + 2) * (total - 1) / (total + 1) / rows
+    variance = 8 * free * (free + 2) * (total - 3) * (total - free - 1) * (total - free + 1)
+    variance /= (total + 1) ** 2 * (total + 3) * (total + 5) * rows**2
+    mean += constant * (1 + 2 * free) / rows
+    return mean + max(_DEVIATIONS * math.sqrt(max(variance, 0.0)), _HARMLESS_VARIANCE * rank**2)
 
 
 def certify_row_samples(samples: Sequence[RowSample], row_count: int) -> CertificateEstimate:
@@ -128,6 +170,8 @@ def certify_row_samples(samples: Sequence[RowSample], row_count: int) -> Certifi
     above, mean, variance, freedom = _law(found, len(samples[0].rows), rank)
     in_gram = 4 + number * (len(samples[0].rows) - rank - 3)
     relative = excess / loss if loss > 0 else math.nan
+    heaviest = max(_heaviest(sample) for sample in samples)
+    spread = _with_unseen_rows(ratio_confidence(excess, above, mean, variance), heaviest)
     return CertificateEstimate(
         excess_loss=excess,
         standard_error=deviation_from_estimate(excess, above, float(in_gram), freedom),
@@ -139,9 +183,24 @@ def certify_row_samples(samples: Sequence[RowSample], row_count: int) -> Certifi
         averaging_term=0.0,
         kind="approximate",
         reason="as the sampled rows show it: a row outside that weighs far more than any of them would add to the loss",
-        confidence=ratio_confidence(excess, above, mean, variance),
-        relative_confidence=ratio_confidence(relative, above, mean, variance) if loss > 0 else None,
+        confidence=spread,
+        relative_confidence=spread.scaled(1 / loss) if loss > 0 else None,
     )
+
+
+def _heaviest(sample: RowSample) -> float:
+    """Return the largest leverage in a uniform sample, per column; samples by leverage miss no row that weighs much."""
+    if not sample.is_uniform or sample.rank == 0:
+        return 0.0
+    return float(np.sum(sample.basis() ** 2, axis=1).max()) / sample.rank
+
+
+def _with_unseen_rows(seen: ConfidenceDistribution, heaviest: float) -> ConfidenceDistribution:
+    """Widen a distribution by what rows add that no sample shows, both taken to be large together."""
+    if heaviest == 0 or seen.kind == "point":
+        return seen
+    ends = (seen.quantile(chance) * (1 - math.log1p(-chance) * heaviest) for chance in PROBABILITIES)
+    return ConfidenceDistribution("quantiles", tuple(ends))
 
 
 def _residuals(sample: RowSample, basis: FloatArray) -> FloatArray:

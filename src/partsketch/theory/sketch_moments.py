@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.sketch_law import SketchLaw
 from partsketch.theory.approximations import law_of, noise_factor, rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size
-from partsketch.theory.moments import PartitionMoments, require_full_rank
+from partsketch.theory.moments import PartitionMoments, require_full_rank, triangular
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +34,8 @@ class SketchMoments:
         Rows m_i, no more than the rotation has, and rank r_i of each sketch.
     losses : array of shape (k,)
         Estimates of ℓ_i.
-    inverse_roots : list of arrays of shape (d, r_i)
-        `H_i` with `H_i H_iᵀ` the estimate of `G_i⁺`.
+    inverse_roots : sequence of arrays of shape (d, r_i)
+        `H_i` with `H_i H_iᵀ` the estimate of `G_i⁺`, made when they are looked at.
     inverse_scales : array of shape (k,)
         What multiplies `A_i⁺` to give that estimate; `(m_i − r_i − 1)/m_i` for Gaussian sketches.
     noise_factors : array of shape (k,)
@@ -54,7 +55,7 @@ class SketchMoments:
     sizes: FloatArray
     ranks: FloatArray
     losses: FloatArray
-    inverse_roots: list[FloatArray]
+    inverse_roots: Sequence[FloatArray]
     inverse_scales: FloatArray
     noise_factors: FloatArray
     sampling: FloatArray
@@ -133,15 +134,26 @@ def sketch_moments(
         read_sketch(matrix, feature_columns, target_column, free_columns, int(count))
         for matrix, count in zip(sketches, row_counts, strict=True)
     ]
+    return moments_of_parts(parts, row_counts, sketch)
+
+
+def moments_of_parts(
+    parts: Sequence[PartitionMoments], row_counts: Sequence[int], sketch: str | SketchLaw
+) -> SketchMoments:
+    """Do as `sketch_moments` with sketches that have been read."""
     ranks = np.array([float(part.rank) for part in parts])
     counts = np.asarray(row_counts, dtype=np.float64)
     rotations = np.array([rotation_rows(sketch, int(count)) for count in counts])
     # A sketch with more rows than its rotation holds all of them, and zeros.
     sizes = np.minimum([float(part.row_count) for part in parts], rotations)
-    for index, part in enumerate(parts):
+    for index, (part, rotation) in enumerate(zip(parts, rotations, strict=True)):
         # A sketch with no more rows than its rank does not show the rank of its partition: assume all columns.
         rank = part.columns if part.rank == part.row_count else part.rank
         require_sketch_size(part.row_count, rank, index)
+        if rotation <= part.rank + 1:
+            raise InputError(
+                f"partition {index} has {int(counts[index])} rows of rank {part.rank}, too few to show its noise."
+            )
     if counts.sum() <= ranks.sum():
         raise InputError(
             f"{counts.sum():g} rows leave nothing to estimate the noise from after ranks that sum to {ranks.sum():g}: "
@@ -153,11 +165,11 @@ def sketch_moments(
     widen = np.where(finite, np.where(finite, rotations, 1.0) / (rotations - ranks - 1), 1.0)
     losses = np.array([part.loss for part in parts]) * sizes / (sizes - ranks) * shrink
     scales = (sizes - ranks - 1) / sizes * widen
-    inverse_roots = [part.inverse_root * np.sqrt(scale) for part, scale in zip(parts, scales, strict=True)]
+    inverse_roots = _InverseRoots(parts, np.sqrt(scales))
     noise = [noise_factor(m, int(r), rotation) for m, r, rotation in zip(sizes, ranks, rotations, strict=True)]
     sampling = np.where(finite, (rotations - sizes) / np.where(finite, rotations - ranks, 1.0), 1.0)
     return SketchMoments(
-        sketches=parts,
+        sketches=list(parts),
         row_counts=counts,
         sizes=sizes,
         ranks=ranks,
@@ -172,8 +184,29 @@ def sketch_moments(
     )
 
 
-def _traces(parts: list[PartitionMoments], inverse_roots: list[FloatArray], ranks: FloatArray) -> FloatArray:
-    total = np.linalg.qr(np.vstack([part.root for part in parts]), mode="r")
+class _InverseRoots(Sequence[FloatArray]):
+    """Inverse roots of sketches times a number each: thousands of them would be a second copy."""
+
+    def __init__(self, parts: Sequence[PartitionMoments], scales: FloatArray) -> None:
+        self._parts, self._scales = parts, scales
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    @overload
+    def __getitem__(self, number: int) -> FloatArray: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[FloatArray]: ...
+
+    def __getitem__(self, number: int | slice) -> FloatArray | Sequence[FloatArray]:
+        if isinstance(number, slice):
+            return _InverseRoots(self._parts[number], self._scales[number])
+        return np.asarray(self._parts[number].inverse_root * self._scales[number])
+
+
+def _traces(parts: Sequence[PartitionMoments], inverse_roots: Sequence[FloatArray], ranks: FloatArray) -> FloatArray:
+    total = triangular(np.vstack([part.root for part in parts]))
     traces = np.empty(len(parts))
     for i, (part, inverse) in enumerate(zip(parts, inverse_roots, strict=True)):
         # A sketch knows its own trace exactly, r_i; estimating that part would only add noise and bias.

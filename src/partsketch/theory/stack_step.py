@@ -9,6 +9,11 @@ from partsketch.common.special import polygamma
 from partsketch.theory.arguments import FloatArray
 
 
+def no_matrices(grams: FloatArray) -> FloatArray:
+    """Return zeros in the shape of these matrices that take no memory: there may be thousands."""
+    return np.broadcast_to(np.zeros(1), grams.shape)
+
+
 def gaps_to_exact(grams: FloatArray, weights: FloatArray, noise: FloatArray, turns: FloatArray) -> FloatArray:
     """Return the covariance of the weighted less the exact fit to all rows.
 
@@ -43,7 +48,7 @@ def price_of_following(
     (2λ_i − λ_i²) e_i of the same, for weights are large where v̂_i came out small.
     """
     if following is None:
-        return np.zeros_like(grams)
+        return no_matrices(grams)
     freedom = sizes - np.trace(grams, axis1=1, axis2=2)
     factors = 2 * np.asarray(following, dtype=np.float64) * polygamma(1, freedom / 2) * noise
     return np.asarray(factors[:, None, None] * (grams - grams @ grams))

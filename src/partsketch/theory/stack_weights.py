@@ -32,12 +32,12 @@ from partsketch.theory.sketch_moments import SketchMoments
 #: Weights of stacked sketches that may be asked for.
 WEIGHTINGS = ("auto", "rows", "information")
 
-#: Coefficients count as shared unless a test rejects it at this level. A false alarm gives away what weights gain, a
-#: factor of five to twenty where partitions are uneven: so it must be rare.
+#: Where weights are asked for, coefficients count as shared unless a test rejects it at this level.
 LEAST_AGREEMENT = 0.0005
 
-#: The same where all sketches carry alike, and a false alarm costs next to nothing.
-LEAST_AGREEMENT_IF_EVEN = 0.002
+#: "auto" gives so much of the loss, on average, for false alarms, at levels in this range: one gives away what weights
+#: gain, which is nothing where all sketches carry alike and a factor of twenty where noise differs much.
+_ALARM_PRICE, _LEVELS = 0.001, (0.0001, 0.002)
 
 #: How often noise is found from the residuals of the weighted fit; noise that differs by a factor of 20 takes three.
 _NOISE_ROUNDS = 3
@@ -172,8 +172,8 @@ def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice
         From `sketch_moments`.
     weighting : str
         "rows": equal weights. "information": `information_weights`. "auto": those if a test of shared coefficients does
-        not reject at 0.05% (0.2% where they are equal), otherwise a mixture of the equally weighted stack and
-        `Σ (p_i/n) θ_i`.
+        not reject at a level of 0.2% (where they are equal) to 0.01% (where they gain a factor of eleven), otherwise
+        a mixture of the equally weighted stack and `Σ (p_i/n) θ_i`.
 
     Returns
     -------
@@ -196,13 +196,30 @@ def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice
         return _untested(moments, agreement)
     told = f"({p_value_phrase(agreement.p_value)})"
     even = bool(np.ptp(weights) == 0)
-    if agreement.p_value < (LEAST_AGREEMENT_IF_EVEN if even else LEAST_AGREEMENT):
+    if agreement.p_value < _LEVELS[1] and agreement.p_value < agreement_level(moments, weights):
         return _unlike(moments, agreement, f"partitions do not share their coefficients {told}, so that weights would ")
     if even:
         reason = f"partitions share their coefficients as far as the sketches show {told}, and all sketches carry alike"
         return StackChoice("rows", ones, 0.0, reason, agreement)
     reason = f"partitions share their coefficients as far as the sketches show {told}"
     return StackChoice("information", weights, 0.0, reason, agreement, following)
+
+
+def agreement_level(moments: SketchMoments, weights: FloatArray) -> float:
+    """Return the level of the test of shared coefficients: its false alarms cost as much whatever weights gain.
+
+    Equal weights make the variance of the fit R times that of weights ω_i in inverse proportion to the noise, and a
+    false alarm R − 1 times the loss.
+    """
+    parts = moments.sketches
+    stacked = np.vstack([part.factor for part in parts])
+    pooled = PartitionMoments(stacked, len(stacked), parts[0].free_columns, int(moments.row_counts.sum()))
+    turned = [part.factor[:, :-1] @ pooled.inverse_root for part in parts]
+    weighted = np.sum([weight * rows.T @ rows for weight, rows in zip(weights, turned, strict=True)], axis=0)
+    equal = sum(float(np.sum(rows**2)) / weight for weight, rows in zip(weights, turned, strict=True))
+    gain = equal / float(np.trace(np.linalg.inv(weighted))) - 1
+    least, most = _LEVELS
+    return most if gain * most <= _ALARM_PRICE else max(least, _ALARM_PRICE / gain)
 
 
 def _unlike(moments: SketchMoments, agreement: Heterogeneity, why: str) -> StackChoice:

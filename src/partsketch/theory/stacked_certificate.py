@@ -15,6 +15,7 @@ from partsketch.theory.covariance import CoefficientCovariance
 from partsketch.theory.gram_pairs import GramPairs
 from partsketch.theory.moments import require_full_rank
 from partsketch.theory.stacking import StackedFit
+from partsketch.theory.turned_grams import parts_of
 from partsketch.theory.whole import nothing_lost
 
 _UNWEIGHTED = "no exact theory covers the stacked fit; noise and coefficients of each partition are estimated apart"
@@ -25,7 +26,7 @@ _WEIGHTED = (
 
 
 @dataclass(frozen=True)
-class _Law:
+class ExcessLaw:
     """An excess loss divided by its estimate: degrees of freedom above, moments of the logarithm of the rest.
 
     And the degrees of freedom behind the Gram matrix and the noise, and what error and estimate have in common.
@@ -68,7 +69,7 @@ def certify_stacked(fit: StackedFit) -> CertificateEstimate:
     gaps = np.einsum("iab,ba->i", fit.gaps, fit.metric) + np.einsum("iab,ba->i", fit.followed, fit.metric)
     terms = prices * fit.variances + departures + gaps
     excess = max(float(terms.sum()), 0.0)
-    law = _law(fit, prices)
+    law = law_of_excess(fit, prices)
     relative = excess / loss if loss > 0 else math.nan
     return CertificateEstimate(
         excess_loss=excess,
@@ -100,35 +101,60 @@ def _stepped(fit: StackedFit) -> FloatArray:
     return np.asarray(np.divide(after, before, out=np.ones(len(before)), where=before > 0))
 
 
-def _law(fit: StackedFit, prices: FloatArray) -> _Law:
-    """Return the law of the excess loss divided by its estimate.
+def law_of_excess(fit: StackedFit, prices: FloatArray) -> ExcessLaw:
+    """Return the law of the excess loss divided by its estimate; `prices` are what a unit of each v_i adds to it.
 
     For one partition it is `(m − r)(m − r − 1)/r · χ²_r/(χ²_{m−r+1} χ²_{m−r})`, exactly. In general degrees of
     freedom are found from variances (Satterthwaite): of the error given A, of A, and of the estimated noise, less twice
     the covariance of error and estimate, which share residuals where other partitions hold the fit.
     """
-    freedom, weighted = fit.freedom, bool(np.ptp(fit.weights) > 0)
+    freedom, rank = fit.freedom, float(fit.pooled.rank)
     noise = fit.sampling * np.maximum(fit.variances, 0.0)
-    # In coordinates in which the metric is the identity the length of the error is the excess loss.
-    turn = np.linalg.cholesky(fit.metric) if weighted else np.eye(fit.pooled.rank)
-    grams = turn.T @ fit.errors @ turn if weighted else fit.grams
-    lengths = np.trace(grams, axis1=1, axis2=2)
+    lengths = np.einsum("iab,ba->i", fit.errors, fit.metric)
     total = float(noise @ lengths)
     if total <= 0:
-        return _Law(float(fit.pooled.rank), 0.0, 0.0, math.inf, math.inf, 0.0)
-    unlike = turn.T @ fit.gaps.sum(axis=0) @ turn if weighted else unlike_covariance(fit)
-    spread = np.tensordot(noise, grams, axes=1)
-    squares = float(noise @ pairs_of_rows(grams, fit.sizes, noise)) + float(np.sum(unlike * (2 * spread + unlike)))
-    above = min(float(np.square(total + float(np.trace(unlike)))) / squares, float(fit.pooled.rank))
-    of_gram = pairs_of_rows(fit.grams, fit.sizes, noise) / fit.weights / total
-    parts = noise * lengths + np.einsum("iab,ba->i", fit.gaps, fit.metric)
-    total = float(parts.sum())
+        return ExcessLaw(rank, 0.0, 0.0, math.inf, math.inf, 0.0)
+    gaps = np.einsum("iab,ba->i", fit.gaps, fit.metric)
+    squares, unlike = _directions(fit, noise, total)
+    above = min(float(np.square(total + unlike)) / squares, rank)
+    parts = noise * lengths + gaps
+    # Gaps are measured by the G that they are made of: A and Ĝ vary the rest alone.
+    share = total / float(parts.sum())
+    # Which share of the length of the error each sketch measures: as much of it varies as A does.
+    of_gram = share * pairs_of_rows(fit.grams, fit.sizes, noise) / float(noise @ fit.shares)
     in_gram = 1 + 1 / float(np.sum(of_gram**2 / freedom))
-    in_noise = 1 / float(np.sum((parts / total) ** 2 / freedom))
+    in_noise = 1 / float(np.sum((parts / parts.sum()) ** 2 / freedom))
     mean, variance = log_moments_of_ratio((), (in_gram, in_noise))
     mean += math.log1p(-2 / in_gram) if in_gram > 2 else 0.0
-    shared = _shared(fit, prices, noise)
-    return _Law(above, mean, variance - 2 * shared, in_gram, in_noise, shared)
+    # The estimate measures errors by Ĝ, of which sketches have other shares than of A where they are weighted.
+    of_metric = fit.shares / fit.weights / float(np.sum(fit.shares / fit.weights))
+    more = float(np.sum((of_metric**2 - (fit.shares / rank) ** 2) / freedom))
+    shared = _shared(fit, prices, noise) - share**2 / rank * max(more, 0.0)
+    return ExcessLaw(above, mean, variance - 2 * shared, in_gram, in_noise, shared)
+
+
+def _directions(fit: StackedFit, noise: FloatArray, total: float) -> tuple[float, float]:
+    """Return the sum of squares of the error's variances in its directions, and what is in their sum besides `total`.
+
+    The length of the error is measured by G. Where weights differ, G is not A, and what Ĝ varies is no part of the
+    error. With `A = I`, s and c the mean variance and the mean of Ĝ, the product of both is `sc I + Σ e_i A_i` to first
+    order, `e_i = c v_i + s/ω_i − 2sc`; sketching alone adds `h_i² (1 + 1/r)/m_i` to each `tr A_i²`, h_i = tr A_i. The
+    gaps lie evenly as G measures them.
+    """
+    rank = float(fit.pooled.rank)
+    if not np.ptp(fit.weights):
+        unlike = unlike_covariance(fit)
+        spread = np.tensordot(noise, fit.grams, axes=1)
+        squares = float(noise @ pairs_of_rows(fit.grams, fit.sizes, noise))
+        return squares + float(np.sum(unlike * (2 * spread + unlike))), float(np.trace(unlike))
+    scale, lengths = float(np.trace(fit.metric)) / rank, np.trace(fit.errors, axis1=1, axis2=2)
+    turned = np.divide(lengths, fit.shares, out=np.ones(len(lengths)), where=fit.shares > 0) * noise
+    mean = float(turned @ fit.shares) / rank
+    away = scale * turned + mean / fit.weights - 2 * mean * scale
+    chance = away**2 @ (fit.sampling * fit.shares**2 * (1 + 1 / rank) / fit.sizes)
+    uneven = max(float(away @ GramPairs(fit.grams).times(away)) - float(chance), 0.0) / np.square(mean * scale)
+    gaps = float(np.einsum("iab,ba->", fit.gaps, fit.metric))
+    return (float(np.square(total + gaps)) + float(np.square(total)) * float(uneven) / rank) / rank, gaps
 
 
 def pairs_of_rows(grams: FloatArray, sizes: FloatArray, vector: FloatArray) -> FloatArray:
@@ -163,7 +189,7 @@ def unlike_covariance(fit: StackedFit) -> FloatArray:
     sizes = np.maximum(np.trace(fit.departures, axis1=1, axis2=2), 0.0) * fit.sampling / fit.sizes
     if not fit.departures.size:  # columns of zeros determine nothing
         return np.zeros((fit.pooled.rank, fit.pooled.rank))
-    directions = np.linalg.eigh(fit.departures)[1][:, :, -1]
+    directions = np.concatenate([np.linalg.eigh(fit.departures[some])[1][:, :, -1] for some in parts_of(len(sizes))])
     return np.asarray(np.einsum("i,ia,ib->ab", sizes, directions, directions), dtype=np.float64)
 
 
@@ -188,15 +214,15 @@ def stacked_covariance(fit: StackedFit, names: Sequence[str] | None = None) -> C
     require_full_rank(fit.pooled, None, names)
     root, noise = fit.pooled.inverse_root, np.maximum(fit.variances, 0.0)
     # `A⁻¹` is larger than `G⁻¹` in the mean; each Gram matrix is divided by the share that leverage leaves of it.
-    opened = fit.grams / fit.openness[:, None, None]
-    inverse = np.linalg.inv(opened.sum(axis=0))
+    openness = fit.openness[:, None, None]
+    inverse = np.linalg.inv((fit.grams / openness).sum(axis=0))
     of_rows = noise * fit.sizes / np.maximum(fit.row_counts - fit.shares, 1.0)
     parts = (fit.sampling * noise)[:, None, None] * fit.errors
     parts += fit.followed
-    rows = inverse @ fit.turns
-    opened = rows @ opened @ rows.transpose(0, 2, 1)
-    opened *= of_rows[:, None, None]
-    parts += opened
+    for some in parts_of(len(parts)):
+        rows = inverse @ fit.turns[some]
+        opened = fit.grams[some] / openness[some]
+        parts[some] += of_rows[some, None, None] * (rows @ opened @ rows.transpose(0, 2, 1))
     matrix = root @ (parts.sum(axis=0) + unlike_covariance(fit)) @ root.T
     diagonals = np.einsum("ja,iab,jb->ij", root, parts, root)
     with np.errstate(divide="ignore", invalid="ignore"):

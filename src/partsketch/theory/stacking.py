@@ -30,7 +30,8 @@ from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size
 from partsketch.theory.gram_pairs import GramPairs
 from partsketch.theory.moments import PartitionMoments, moments_of
-from partsketch.theory.stack_step import gaps_to_exact, price_of_following, step_towards_exact
+from partsketch.theory.pooled_scatter import in_pooled_coordinates
+from partsketch.theory.stack_step import gaps_to_exact, no_matrices, price_of_following, step_towards_exact
 from partsketch.theory.turned_grams import parts_of
 
 #: Estimates of v_i and c_i need each other; the second round changes them by less than a hundredth.
@@ -168,8 +169,9 @@ def stacked_fit(
     sizes = np.minimum([float(part.row_count) for part in parts], rotations)
     given = stack_weights(weights, len(parts))
     scales = np.sqrt(given)
-    factors = [scale * part.factor for scale, part in zip(scales, parts, strict=True)]
-    stacked = np.vstack(factors)
+    stacked = np.vstack([part.factor for part in parts])
+    heights = [len(part.factor) for part in parts]
+    stacked *= np.repeat(scales, heights)[:, None]
     pooled = PartitionMoments(stacked, int(sizes.sum()), parts[0].free_columns, int(counts.sum()))
     rank = pooled.rank
     require_sketch_size(float(sizes.sum()), rank)
@@ -179,18 +181,15 @@ def stacked_fit(
         )
     finite = np.isfinite(rotations)
     sampling = np.where(finite, 1 - sizes / np.where(finite, rotations, 1.0), 1.0)
-    whitened = [factor[:, :-1] @ pooled.inverse_root for factor in factors]
-    residuals = [factor[:, -1] - factor[:, :-1] @ pooled.solution for factor in factors]
-    grams = np.stack([product.T @ product for product in whitened])
-    scores = np.stack([product.T @ residual for product, residual in zip(whitened, residuals, strict=True)])
-    losses = np.array([float(residual @ residual) for residual in residuals])
+    grams, scores, losses = in_pooled_coordinates(np.split(stacked, np.cumsum(heights)[:-1]), pooled)
+    del stacked
     _require_openness(np.trace(grams, axis1=1, axis2=2), sizes, rank)
     weighted = bool(np.ptp(given) > 0)
     variances, departures = _second_moments(grams, scores, losses, sizes, 0 if weighted else _ROUNDS)
     metric = np.tensordot(1 / given, grams, axes=1)
     noise = np.maximum(variances, 0.0) * sizes / counts
     turns, step = np.broadcast_to(np.eye(rank), grams.shape), np.zeros(rank)
-    gaps = before = gaps_to_exact(grams, given, noise, turns) if weighted else np.zeros_like(grams)
+    gaps = before = gaps_to_exact(grams, given, noise, turns) if weighted else no_matrices(grams)
     if weighted and rank == len(pooled.solution):
         behind = 1 + np.maximum(counts / sizes - counts / rotations, 0)
         turns, step = step_towards_exact(grams, scores, metric, 1 / (given * behind))

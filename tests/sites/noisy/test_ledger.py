@@ -102,7 +102,33 @@ def test_the_same_rows_under_other_names_are_told_of(tmp_path: Path) -> None:
     spent = enter(ledger, entry(label="again"), 1.0)
     assert spent.releases == 1
     assert "2 releases: were all of these rows, under other sites or labels, it would be ε = 1.45" in spent.sentence
+    assert "The ledger begins with it" in enter(tmp_path / "other.jsonl", entry(), None).sentence
     assert "The ledger" not in enter(tmp_path / "other.jsonl", entry(), None).sentence
+
+
+@pytest.mark.parametrize(
+    "name", ["North", " north", "north\u3000", "ｎorth", "nor\u200bth", "nor\xadth", "north\ufe0f", "\u3164north"]
+)
+def test_other_letters_of_the_same_name_have_no_budget_of_their_own(tmp_path: Path, name: str) -> None:
+    enter(tmp_path / "ledger.jsonl", entry("north", "old rows"), 1.2)
+    with pytest.raises(InputError, match=r"above the budget of 1\.2"):
+        enter(tmp_path / "ledger.jsonl", entry(name, "Old  Rows"), 1.2)
+    assert enter(tmp_path / "ledger.jsonl", entry("north east", "old rows"), 1.2).releases == 1
+
+
+def test_a_ledger_with_two_names_is_refused(tmp_path: Path) -> None:
+    """The file is replaced: under its other name it would stay as it was."""
+    ledger = tmp_path / "ledger.jsonl"
+    enter(ledger, entry(), None)
+    os.link(ledger, tmp_path / "other.jsonl")
+    with pytest.raises(InputError, match="hard link"):
+        enter(tmp_path / "other.jsonl", entry(), 1.2)
+    (tmp_path / "other.jsonl").unlink()
+    (tmp_path / "other.jsonl").symlink_to(ledger)
+    with pytest.raises(InputError, match=r"above the budget of 1\.2"):
+        enter(tmp_path / "other.jsonl", entry(), 1.2)
+    enter(tmp_path / "other.jsonl", entry(), None)
+    assert len(read_ledger(ledger)) == 2
 
 
 def test_writers_at_the_same_time_do_not_exceed_the_budget(tmp_path: Path) -> None:

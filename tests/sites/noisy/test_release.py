@@ -124,6 +124,8 @@ def test_the_file_holds_noise_of_the_stated_size(tmp_path: Path) -> None:
         ({"epsilon": "1"}, "epsilon is '1'"),
         ({"delta": 2.0}, "delta is 2.0"),
         ({"budget": -1}, "budget is -1"),
+        ({"budget": math.inf}, "budget is inf"),
+        ({"budget": math.nan}, "budget is nan"),
         ({"bounds": None}, "needs public bounds"),
         ({"bounds": 7}, "a file or a mapping"),
         ({"bounds": {"a": (0, 100), "b": (-4, 4)}}, "no bounds of column 'y'"),
@@ -144,6 +146,17 @@ def test_the_file_holds_noise_of_the_stated_size(tmp_path: Path) -> None:
 def test_what_does_not_go_with_a_promise_is_refused(tmp_path: Path, keywords: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         noisy(tmp_path, table(50), **keywords)
+    assert not (tmp_path / "ledger.jsonl").exists()
+
+
+@pytest.mark.parametrize("read", [pa.Table.combine_chunks, pa.Table.to_reader])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_values_that_are_no_numbers_are_refused_before_a_release(tmp_path: Path, value: float, read: Any) -> None:
+    """Bounds would move an infinite value, and a row that is none would count as zeros: both without a word."""
+    values = table(5000)["b"].to_numpy().copy()
+    values[4500] = value
+    with pytest.raises(InputError, match=r"'b'.*row 4500"):
+        noisy(tmp_path, read(table(5000).set_column(1, "b", pa.array(values))))
     assert not (tmp_path / "ledger.jsonl").exists()
 
 

@@ -10,6 +10,7 @@ import itertools
 import math
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from partsketch.engines.local import LocalEngine
 from partsketch.fitting.data_request import DataRequest
 from partsketch.sites.noisy.bounds import Measures, measures_of
 from partsketch.sites.noisy.mechanism import SENSITIVITY
-from partsketch.sites.noisy.products import sum_products
+from partsketch.sites.noisy.products import norms_of, sum_products
 from partsketch.summaries.noisy_summary import BESIDE_DIAGONAL, ON_DIAGONAL, STEPS
 
 
@@ -77,3 +78,13 @@ def test_the_worst_rows_reach_it() -> None:
     )
     largest = max(moved_by({"a": a, "b": b, "y": y}, ["y"], bounds)[0] for a, b, y in ends)
     assert (1 - 6.1e-4) * SENSITIVITY**2 < largest <= SENSITIVITY**2
+
+
+def test_the_norm_of_a_row_is_its_own() -> None:
+    """Whatever rows are beside it, to the last bit: 12 columns, of which library products add up four at a time."""
+    rows = np.random.default_rng(0).normal(size=(12, 50))
+    together = norms_of(rows)
+    for count in range(1, 50):
+        np.testing.assert_array_equal(norms_of(np.ascontiguousarray(rows[:, :count])), together[:count])
+        np.testing.assert_array_equal(norms_of(np.ascontiguousarray(rows[:, count:])), together[count:])
+    np.testing.assert_allclose(together, np.linalg.norm(rows, axis=0), rtol=1e-15)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +29,8 @@ FloatArray = NDArray[np.float64]
 #: Up to this many columns the compiled Gram kernel is quicker than the library, which packs its operands first.
 WIDEST_KERNEL = 128
 
-#: Panels that a product is made in: enough to share, and wide enough for the library.
-_MOST_PANELS, _LEAST_PANEL = 6, 128
+#: Rows of many columns from which on a product is made in two halves.
+_LEAST_TO_HALVE = 512
 
 #: Up to this width triangles are solved as any matrix is, by NumPy: an upper triangle is its own LU decomposition, with
 #: no rows exchanged, so nothing but the back substitution rounds. Wider ones are worth loading SciPy.
@@ -46,7 +45,8 @@ def tile_rows_for(width: int) -> int:
     depends on it.
     """
     rows = 8192
-    while rows > 1024 and rows * width > 2**17:
+    # Of many columns a tile is two products.
+    while rows > (1024 if width <= WIDEST_KERNEL else 2048) and rows * width > 2**17:
         rows //= 2
     while rows < 2 * width:
         rows *= 2
@@ -63,7 +63,7 @@ def gram(columns: FloatArray, room: FloatArray | None = None) -> FloatArray:
     """Return Z Zᵀ for Z of shape (columns, rows), contiguous along either; of many columns in the room, if given."""
     width, rows = columns.shape
     if width > WIDEST_KERNEL:
-        return _gram_by_panels(columns, np.empty((width, width)) if room is None else room)
+        return _gram_by_halves(columns, np.empty((2, width, width)) if room is None else room)
     if columns.strides[1] != 8 or width % GROUP:
         padded = np.zeros((-(-width // GROUP) * GROUP, rows))
         padded[:width] = columns
@@ -73,22 +73,20 @@ def gram(columns: FloatArray, room: FloatArray | None = None) -> FloatArray:
     return out
 
 
-def _gram_by_panels(columns: FloatArray, out: FloatArray) -> FloatArray:
-    """Write Z Zᵀ, panel by panel: which there are depends on the number of columns alone, whoever makes them."""
-    width = len(columns)
-    count = min(_MOST_PANELS, max(1, width // _LEAST_PANEL))
-    # Of nearly the same size: products of a few columns go another way in the library, which depends on how rows lie.
-    bounds = [width * number // (8 * count) * 8 for number in range(count)] + [width]
+def _gram_by_halves(columns: FloatArray, room: FloatArray) -> FloatArray:
+    """Return Z Zᵀ as the sum of two products, of halves of the rows: whoever makes them, they are the same.
 
-    def panel(begin: int, end: int) -> None:
-        np.matmul(columns[begin:end], columns[begin:end].T, out=out[begin:end, begin:end])
-        if begin:
-            np.matmul(columns[begin:end], columns[:begin].T, out=out[begin:end, :begin])
-            out[:begin, begin:end] = out[begin:end, :begin].T
-
-    # The largest first, so that those who share them end together.
-    share([partial(panel, *ends) for ends in reversed(list(pairwise(bounds)))])
-    return out
+    Cut into panels of columns it would take an eighth longer, for the library prepares operands again for each.
+    """
+    rows = columns.shape[1]
+    # Products of few rows go another way in the library, which depends on how they lie.
+    middle = rows // 2 if rows >= _LEAST_TO_HALVE else rows
+    halves = [half for half in (columns[:, :middle], columns[:, middle:]) if half.shape[1]]
+    share([partial(np.matmul, half, half.T, out=out) for half, out in zip(halves, room, strict=False)])
+    if len(halves) == 2:
+        ends = (slice(None, len(columns) // 2), slice(len(columns) // 2, None))
+        share([partial(np.add, room[0, part], room[1, part], out=room[0, part]) for part in ends])
+    return np.asarray(room[0])
 
 
 @cache
@@ -175,14 +173,17 @@ def triangular_inverse(factor: FloatArray, lower: bool = False) -> FloatArray:
     return np.asarray(inverse)
 
 
-def triangular_solve(factor: FloatArray, right: FloatArray) -> FloatArray:
-    """Return the solution of R x = b for an upper triangle R without zeros on its diagonal."""
+def triangular_solve(factor: FloatArray, right: FloatArray, lower: bool = False) -> FloatArray:
+    """Return the solution of R x = b for a triangle R without zeros on its diagonal, an upper one unless said."""
     if len(factor) <= _WIDEST_TRIANGLE_OF_NUMPY:
         return np.asarray(np.linalg.solve(factor, right))
     from scipy.linalg.lapack import dtrtrs
 
-    # The function of LAPACK itself: what SciPy puts around it takes longer than a small triangle.
-    return np.asarray(dtrtrs(factor, right)[0])
+    # The function of LAPACK itself: what SciPy puts around it takes longer than a small triangle. It holds matrices by
+    # columns: one that lies by rows is its own transpose there, and need not be copied.
+    by_rows = factor.flags.c_contiguous
+    given, lower = (factor.T, not lower) if by_rows else (factor, lower)
+    return np.asarray(dtrtrs(given, right, lower=lower, trans=by_rows)[0])
 
 
 def with_positive_diagonal(factor: FloatArray) -> FloatArray:

@@ -43,7 +43,7 @@ _ROWS_AT_ONCE = 16
 
 
 @intrinsic
-def _pointer(typing_context: Any, address: Any) -> Any:
+def pointer_to(typing_context: Any, address: Any) -> Any:
     """Turn an address into a pointer to doubles; numba has no such cast of its own."""
     signature = types.CPointer(types.float64)(types.int64)
 
@@ -57,14 +57,14 @@ def _pointer(typing_context: Any, address: Any) -> Any:
 @compiled_with(fastmath={"reassoc", "contract", "nsz"})
 def _group_products(addresses: IntArray, i: int, j: int, begin: int, rows: int, out: FloatArray) -> None:
     """Add the inner products of columns i to i + 3 with columns j to j + 3, from row `begin` on."""
-    a0 = numba.carray(_pointer(addresses[i] + 8 * begin), rows)
-    a1 = numba.carray(_pointer(addresses[i + 1] + 8 * begin), rows)
-    a2 = numba.carray(_pointer(addresses[i + 2] + 8 * begin), rows)
-    a3 = numba.carray(_pointer(addresses[i + 3] + 8 * begin), rows)
-    b0 = numba.carray(_pointer(addresses[j] + 8 * begin), rows)
-    b1 = numba.carray(_pointer(addresses[j + 1] + 8 * begin), rows)
-    b2 = numba.carray(_pointer(addresses[j + 2] + 8 * begin), rows)
-    b3 = numba.carray(_pointer(addresses[j + 3] + 8 * begin), rows)
+    a0 = numba.carray(pointer_to(addresses[i] + 8 * begin), rows)
+    a1 = numba.carray(pointer_to(addresses[i + 1] + 8 * begin), rows)
+    a2 = numba.carray(pointer_to(addresses[i + 2] + 8 * begin), rows)
+    a3 = numba.carray(pointer_to(addresses[i + 3] + 8 * begin), rows)
+    b0 = numba.carray(pointer_to(addresses[j] + 8 * begin), rows)
+    b1 = numba.carray(pointer_to(addresses[j + 1] + 8 * begin), rows)
+    b2 = numba.carray(pointer_to(addresses[j + 2] + 8 * begin), rows)
+    b3 = numba.carray(pointer_to(addresses[j + 3] + 8 * begin), rows)
     s00 = s01 = s02 = s03 = 0.0
     s10 = s11 = s12 = s13 = 0.0
     s20 = s21 = s22 = s23 = 0.0
@@ -148,7 +148,7 @@ def _copy_transposed(rows: FloatArray, begin: int, end: int, address: int, step:
     """Write column j of rows from begin to end to the address and the j · step numbers from there on."""
     height, width = end - begin, rows.shape[1]
     first = begin * width
-    out = numba.carray(_pointer(address), max(0, (width - 1) * step + height))
+    out = numba.carray(pointer_to(address), max(0, (width - 1) * step + height))
     flat = rows.reshape(-1)
     whole = height & -LANES if width >= LANES else 0
     for row in range(0, whole, LANES):
@@ -202,8 +202,8 @@ def gram_of_rows(
 @compiled
 def _copy_columns(sources: IntArray, targets: IntArray, begin: int, count: int) -> None:
     for column in range(sources.size):
-        values = numba.carray(_pointer(sources[column] + 8 * begin), count)
-        out = numba.carray(_pointer(targets[column]), count)
+        values = numba.carray(pointer_to(sources[column] + 8 * begin), count)
+        out = numba.carray(pointer_to(targets[column]), count)
         for row in range(count):
             out[row] = values[row]
 
@@ -212,7 +212,7 @@ def _copy_columns(sources: IntArray, targets: IntArray, begin: int, count: int) 
 def _copy_columns_to_rows(sources: IntArray, begin: int, address: int, step: int, height: int) -> None:
     """Write rows to the address, `step` numbers apart: eight by eight numbers are turned in registers."""
     width = sources.size
-    out = numba.carray(_pointer(address), max(0, (height - 1) * step + width))
+    out = numba.carray(pointer_to(address), max(0, (height - 1) * step + width))
     whole = height & -LANES if width >= LANES else 0
     for top in range(0, whole, _TURNED_ROWS):
         for left in range(0, width, LANES):
@@ -221,7 +221,7 @@ def _copy_columns_to_rows(sources: IntArray, begin: int, address: int, step: int
             for row in range(top, min(top + _TURNED_ROWS, whole), LANES):
                 turn_columns(out, row * step + column, step, sources, column, begin + row)
     for column in range(width):
-        values = numba.carray(_pointer(sources[column] + 8 * begin), height)
+        values = numba.carray(pointer_to(sources[column] + 8 * begin), height)
         for row in range(whole, height):
             out[row * step + column] = values[row]
 

@@ -228,7 +228,7 @@ transform_4 = _transform_of(4)
 transform_16 = _transform_of(16)
 
 
-def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
+def transposed(builder: Any, rows: list[Any]) -> list[Any]:
     """Return the columns of eight vectors of eight: halves are exchanged at distances of four, two and one."""
     index = ir.VectorType(ir.IntType(32), LANES)
     for distance in (4, 2, 1):
@@ -262,7 +262,7 @@ def turn_columns(typingctx, out, at, out_step, addresses, first, begin):  # type
             ask_for(builder, column, builder.add(args[5], index_of(_COLUMN_AHEAD)))
             columns.append(load_lanes(builder, place_of(builder, column, args[5])))
         place = args[1]
-        for row in _transposed(builder, columns):
+        for row in transposed(builder, columns):
             builder.store(row, place_of(builder, out_data, place), align=8)
             place = builder.add(place, args[2])
         return context.get_dummy_value()
@@ -290,7 +290,7 @@ def transpose_eight(typingctx, out, at, out_step, values, first, step):  # type:
             index = builder.add(index, args[5])
         place = args[1]
         change = builder.fpext if single else builder.trunc
-        for row in _transposed(builder, rows):
+        for row in transposed(builder, rows):
             changed = row if row.type.element == kind else change(row, ir.VectorType(kind, LANES))
             builder.store(changed, place_of(builder, out_data, place, kind), align=4)
             place = builder.add(place, args[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +69,9 @@ _MANY_COLUMNS = 384
 #: Vectors that are multiplied together, most times that they are, and the relative gain at which to stop.
 _BLOCK, _MOST_STEPS, _SETTLED = 8, 40, 1e-4
 
+#: Numbers up to this, and products of as many as there are columns, are far from the largest single number, 3e38.
+_LARGEST_SINGLE = 1e30
+
 #: Rounding of coefficients in doubles leaves about 1e-16 of the gradient, times the number of columns.
 LARGEST_GRADIENT = 1e-11
 
@@ -94,7 +98,10 @@ def condition_of(root: FloatArray, free: int, inverse: FloatArray | None = None)
         if inverse is None or len(inner) <= _MANY_COLUMNS:
             values = np.linalg.svd(inner / norms, compute_uv=False)
             return float(values[0] / values[-1])
-        return _largest_value(inner / norms) * _largest_value(inverse[free:, free:] * norms[:, None])
+        # Neither waits for the other, and the product is the same.
+        with ThreadPoolExecutor(1) as beside:
+            smallest = beside.submit(_largest_value, inverse[free:, free:] * norms[:, None])
+            return _largest_value(inner / norms) * smallest.result()
 
 
 def _largest_value(matrix: FloatArray) -> float:
@@ -103,6 +110,10 @@ def _largest_value(matrix: FloatArray) -> float:
     The largest value on a subspace is never above that of the matrix; the subspace grows until that hardly helps.
     """
     rows = len(matrix)
+    # Single numbers hold more than four digits, and their matrix half of the memory that every step goes through.
+    largest = float(np.abs(matrix).max(initial=0.0))
+    if 0 < largest < _LARGEST_SINGLE:
+        matrix = matrix.astype(np.float32)
     basis, images = (np.empty((rows, _BLOCK * _MOST_STEPS), order="F") for _ in range(2))
     products = np.empty((_BLOCK * _MOST_STEPS,) * 2)
     fresh, found = np.random.default_rng(0).standard_normal((rows, _BLOCK)), 0.0
@@ -111,11 +122,11 @@ def _largest_value(matrix: FloatArray) -> float:
         for _ in range(2):  # twice is enough
             fresh = fresh - before @ (before.T @ fresh)
         basis[:, here] = np.linalg.qr(fresh)[0]
-        images[:, here] = matrix @ basis[:, here]
+        images[:, here] = matrix @ basis[:, here].astype(matrix.dtype)
         products[:end, here] = images[:, :end].T @ images[:, here]
         products[here, :end] = products[:end, here].T
         known, found = found, float(np.sqrt(np.linalg.eigvalsh(products[:end, :end])[-1]))
         if not found > known * (1 + _SETTLED):
             break
-        fresh = matrix.T @ images[:, here]
+        fresh = (matrix.T @ images[:, here].astype(matrix.dtype)).astype(np.float64)
     return found

@@ -17,7 +17,7 @@ from partsketch.common.linalg.precise_solve import solve_precisely
 from partsketch.common.linalg.solution import FloatArray, Solution, condition_of, gradient_left
 
 if TYPE_CHECKING:
-    from partsketch.common.linalg.double_double import DoubleDouble, Factor
+    from partsketch.common.linalg.double_double import DoubleDouble
 
 #: A column of which those before it leave a smaller part than this is determined by them: hundreds of times what
 #: rounding leaves of a column that was computed from others. The one rank tolerance of the package: sketches raise it
@@ -30,6 +30,14 @@ SAFE_INFLATION = 1e4
 #: The same where twice the digits would take seconds.
 _SAFE_INFLATION_OF_MANY = 1e10
 _MUCH_WORK = 2e8
+
+#: The same for a factor that was made of the Gram matrix: rounding is multiplied by all of it.
+_SAFE_FOR_GRAM = 1e3
+#: Sums of squares in between are far from over- and underflow, and so are products of any two columns.
+_SMALLEST_SQUARES, _LARGEST_SQUARES = 1e-250, 1e250
+
+#: Numbers of a tall matrix that are factored at once: 16 MB.
+_NUMBERS_AT_ONCE = 2**21
 
 #: Rounding that a matrix of doubles carries: tens of times that of one operation.
 _ROUNDING = 1e-14
@@ -80,20 +88,46 @@ def solve_least_squares(
     most_rank
         How many rows there are behind the matrix, if fewer than it has.
     """
-    from partsketch.common.linalg.double_double import DoubleDouble
+    from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
 
     width = matrix.shape[1] - target_count
-    units = _units(matrix)
-    rows = DoubleDouble.of(matrix * units, None if low is None else low * units)
     tolerance = RANK_TOLERANCE + extra_rounding
     # Doubles without a second part have been rounded on their way here, by a factorisation at least.
     rounding = max(extra_rounding, _ROUNDING if low is None else 0.0)
     most = min(matrix.shape[0], width if most_rank is None else most_rank)
-    solution = _solve_in_doubles(rows, width, free_columns, tolerance, rounding) if most >= width else None
+    judged = (width, free_columns, tolerance, rounding)
+    units = _units(matrix)
+    many = matrix.shape[0] > matrix.shape[1] and matrix.shape[0] * float(matrix.shape[1]) ** 2 > _MUCH_WORK
+    if many:
+        # Of so many rows doubles are enough.
+        rows = DoubleDouble.of(_factor_in_strips(matrix, units))
+    else:
+        rows = DoubleDouble.of(matrix * units, None if low is None else low * units)
+    solution = _solve_in_doubles(rows, *judged, many) if most >= width else None
     if solution is None or not solution.gradient <= _ROUNDED_GRADIENT:
         shift = np.zeros(width) if locations is None else locations
-        factor = _precise_factor(rows, width, free_columns, tolerance, rounding, most)
-        solution = solve_precisely(factor, names, width, free_columns, tolerance, units, shift)
+        precise = factor_gram(rows.gram(), *judged, most)
+        solution = solve_precisely(precise, names, width, free_columns, tolerance, units, shift)
+    return _in_units(solution, units)
+
+
+def solve_factor(factor: FloatArray, target_count: int, free_columns: int, extra_rounding: float) -> Solution | None:
+    """Solve min ‖F a − t‖ given a triangular factor of the rows, or return None: then ask `solve_least_squares`."""
+    from partsketch.common.linalg.double_double import DoubleDouble
+
+    width = factor.shape[1] - target_count
+    if len(factor) < width:
+        return None
+    units = _units(factor)
+    judged = (width, free_columns, RANK_TOLERANCE + extra_rounding, max(extra_rounding, _ROUNDING))
+    solution = _solve_in_doubles(DoubleDouble.of(factor * units), *judged)
+    usable = solution is not None and solution.gradient <= _ROUNDED_GRADIENT
+    return _in_units(solution, units) if solution is not None and usable else None
+
+
+def _in_units(solution: Solution, units: FloatArray) -> Solution:
+    """Return the solution of columns that had not been multiplied by these units."""
+    width = len(solution.coefficients)
     feature_units, target_units = units[:width], units[width:]
     return replace(
         solution,
@@ -105,7 +139,7 @@ def solve_least_squares(
 
 def _units(matrix: FloatArray) -> FloatArray:
     """Return powers of two that bring the largest entry of each column close to one."""
-    largest = np.abs(matrix).max(axis=0, initial=0.0)
+    largest = np.maximum(matrix.max(axis=0, initial=0.0), -matrix.min(axis=0, initial=0.0))
     return np.where(largest > 0, np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000)), 1.0)
 
 
@@ -114,6 +148,42 @@ def _triangle(rows: FloatArray) -> FloatArray:
     if rows.shape[0] == rows.shape[1] and not np.tril(rows, -1).any():
         return rows
     return triangular_factor(rows)
+
+
+def tall_factor(rows: FloatArray) -> FloatArray:
+    """Return the triangular factor of a tall matrix: of its Gram matrix where that loses three digits at most."""
+    if rows.shape[0] > 2 * rows.shape[1]:
+        factor = _factor_of_gram(rows)
+        if factor is not None:
+            return factor
+    return triangular_factor(rows)
+
+
+def _factor_of_gram(rows: FloatArray) -> FloatArray | None:
+    """Return the factor by way of the Gram matrix, in a fifth of the time; None where that is not safe."""
+    with np.errstate(all="ignore"):
+        gram = rows.T @ rows
+    squares = np.diagonal(gram)
+    if not (squares.min(initial=1.0) > _SMALLEST_SQUARES and squares.max(initial=1.0) < _LARGEST_SQUARES):
+        return None
+    units = np.ldexp(1.0, -(np.frexp(squares)[1] // 2))
+    try:
+        factor = np.linalg.cholesky(gram * units * units[:, None]).T
+    except np.linalg.LinAlgError:
+        return None
+    found = _inflations(factor, 0)
+    if found is None or found[1].max(initial=1.0) > _SAFE_FOR_GRAM:
+        return None
+    return np.ascontiguousarray(factor / units)
+
+
+def _factor_in_strips(matrix: FloatArray, units: FloatArray) -> FloatArray:
+    """Return the triangular factor of tall rows in these units; all of them at once would be copied several times."""
+    height = max(matrix.shape[1], _NUMBERS_AT_ONCE // matrix.shape[1])
+    factor = triangular_factor(matrix[:height] * units)
+    for start in range(height, len(matrix), height):
+        factor = triangular_factor(factor, matrix[start : start + height] * units)
+    return factor
 
 
 def _inflations(root: FloatArray, free: int) -> tuple[FloatArray, FloatArray] | None:
@@ -130,11 +200,13 @@ def _inflations(root: FloatArray, free: int) -> tuple[FloatArray, FloatArray] | 
     return (inverse, inflated) if np.isfinite(inflated).all() else None
 
 
-def _solve_in_doubles(rows: DoubleDouble, width: int, free: int, tolerance: float, rounding: float) -> Solution | None:
+def _solve_in_doubles(
+    rows: DoubleDouble, width: int, free: int, tolerance: float, rounding: float, many: bool = False
+) -> Solution | None:
     """Solve by a triangular factor, or return None where doubles are not enough."""
     if rows.high.shape[0] < width or width == 0:
         return None
-    much = rows.high.shape[0] * float(rows.high.shape[1]) ** 2 > _MUCH_WORK
+    much = many or rows.high.shape[0] * float(rows.high.shape[1]) ** 2 > _MUCH_WORK
     factor = _triangle(rows.high)
     root = factor[:width, :width]
     found = _inflations(root, free)
@@ -160,14 +232,6 @@ def _solve_in_doubles(rows: DoubleDouble, width: int, free: int, tolerance: floa
         inverse_root=inverse,
         gradient=gradient_left(root, missed, coefficients, np.linalg.norm(factor[:, width:], axis=0)),
     )
-
-
-def _precise_factor(rows: DoubleDouble, width: int, free: int, tolerance: float, rounding: float, most: int) -> Factor:
-    from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
-
-    if rows.high.shape[0] * float(rows.high.shape[1]) ** 2 > _MUCH_WORK and rows.high.shape[0] > rows.high.shape[1]:
-        rows = DoubleDouble.of(_triangle(rows.high))
-    return factor_gram(rows.gram(), width, free, tolerance, rounding, most)
 
 
 def factor_of_rows(rows: DoubleDouble) -> DoubleDouble:

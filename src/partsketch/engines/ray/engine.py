@@ -117,10 +117,19 @@ def _meet_server(address: str) -> None:
     if os.environ.get("RAY_USE_TLS") == "1":
         return
     import grpc
+    from ray.core.generated.ray_client_pb2 import ClusterInfoRequest, ClusterInfoType
+    from ray.core.generated.ray_client_pb2_grpc import RayletDriverStub
 
     def ready(seconds: float) -> None:
         with grpc.insecure_channel(f"[{host}]:{port}" if ":" in host else f"{host}:{port}") as channel:
-            grpc.channel_ready_future(channel).result(timeout=seconds)
+            # Proxies and other servers take such channels, too: they do not know the question.
+            ping = ClusterInfoRequest(type=ClusterInfoType.PING)
+            try:
+                RayletDriverStub(channel).ClusterInfo(ping, timeout=seconds, wait_for_ready=True)
+            except grpc.RpcError as error:
+                # Who asks for a token, which Ray itself will show, has understood.
+                if error.code() != grpc.StatusCode.UNAUTHENTICATED:
+                    raise
 
     greet(address, "Ray Client server", ready)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,10 +15,12 @@ from partsketch.common.linalg.blas import triangular_factor
 from partsketch.common.linalg.solution import Solution
 from partsketch.engines.base import Engine
 from partsketch.engines.gather import Collector, make_tasks
+from partsketch.engines.local import usable_cores
 from partsketch.engines.run import run_tasks
 from partsketch.engines.tolerance import Tolerance
 from partsketch.fitting.robust import kernels
 from partsketch.fitting.robust.scores import ScoreRequest, segment_rows_for
+from partsketch.fitting.robust.strips import takes_clusters
 from partsketch.fitting.robust.vcov import CRV, kind_of
 from partsketch.model.around_exact import MOST_COLUMNS_WITH_COVARIANCE
 from partsketch.model.inference import Inference
@@ -37,7 +40,7 @@ _LARGEST_DRIFT = 1e-6
 _LARGE_SHARE = 0.9
 #: What the others leave of a direction, below which they do not determine it.
 _NOTHING = 1e-10
-#: Clusters beyond which their lines are not factored.
+#: Clusters beyond which their lines are not factored, and which a thread takes at once.
 _MANY_LINES = 1 << 14
 #: Copies of the sums of clusters at once: two that are merged, the result, and those that wait.
 _COPIES = 4
@@ -99,7 +102,9 @@ class RowErrors:
         if kind in CRV and clusters < 2:
             raise InputError(f"vcov={self.vcov!r} needs at least two clusters, and the column has one value.")
         units = coordinates.unit[: coordinates.features]
-        whitened = kind in ("HC2", "HC3", "CRV3") or solution.condition > _SAFE_CONDITION
+        # Products of the columns of few clusters are turned afterwards, which takes no time row by row.
+        late = kind == "CRV3" and takes_clusters(solution.coefficients, clusters)
+        whitened = kind in ("HC2", "HC3") or (kind == "CRV3" and not late) or solution.condition > _SAFE_CONDITION
         request = ScoreRequest(
             self.partitioning,
             bool(coordinates.free),
@@ -228,7 +233,9 @@ def _cluster_spread(
             spread = _narrow(scores)
         return np.sqrt(count / (count - 1) * (rows - 1) / (rows - rank)) * spread, count - 1
     packed = lines[:, request.coefficients.shape[1] * width : -1]
-    on_diagonal = np.arange(width) * (np.arange(width) + 3) // 2
+    if request.root is None:
+        packed, scores = _turned(packed, root), scores @ root
+    on_diagonal = np.arange(root.shape[1]) * (np.arange(root.shape[1]) + 3) // 2
     drift = abs(float(packed[:, on_diagonal].sum()) - rank)
     if drift > _LARGEST_DRIFT * rank:
         raise InputError("Columns are too nearly dependent for vcov='CRV3': leave some out, or ask for 'iid'.")
@@ -247,6 +254,15 @@ def _narrow(lines: FloatArray) -> FloatArray:
     return _square_root(lines.T @ lines) if len(lines) > _MANY_LINES else triangular_factor(lines)
 
 
+def _turned(packed: FloatArray, root: FloatArray) -> FloatArray:
+    """Return products of the columns of clusters, lower triangles line by line, in the coordinates of the root."""
+    rows, columns = np.tril_indices(len(root))
+    whole = np.empty((len(packed), len(root), len(root)))
+    whole[:, rows, columns] = whole[:, columns, rows] = packed
+    rows, columns = np.tril_indices(root.shape[1])
+    return np.asarray((root.T @ whole @ root)[:, rows, columns])
+
+
 def _unpacked(packed: FloatArray, width: int) -> FloatArray:
     """Return the symmetric matrix of which the lower triangle is given, line by line."""
     matrix = np.zeros((width, width))
@@ -257,8 +273,15 @@ def _unpacked(packed: FloatArray, width: int) -> FloatArray:
 def _left_out(packed: FloatArray, scores: FloatArray, named: Callable[[int], str]) -> FloatArray:
     """Return γ without each cluster, less γ: shape (clusters, rank)."""
     rank = scores.shape[1]
-    changes = np.empty(scores.shape)
-    kernels.leave_out_each(packed, np.ascontiguousarray(scores), _LARGE_SHARE, changes)
+    changes, scores = np.empty(scores.shape), np.ascontiguousarray(scores)
+
+    def solve(first: int) -> None:
+        here = slice(first, first + _MANY_LINES)
+        kernels.leave_out_each(packed[here], scores[here], _LARGE_SHARE, changes[here])
+
+    # Each cluster has a system of its own, whoever solves it.
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        list(pool.map(solve, range(0, len(scores), _MANY_LINES)))
     # The shares of all clusters add up to the rank, so that few are large.
     for cluster in np.flatnonzero(np.isnan(changes).any(axis=1)).tolist():
         own = _unpacked(packed[cluster], rank)

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from partsketch.common.linalg.compiled import compiled
 from partsketch.common.linalg.lanes import LANES, fetch_all
 from partsketch.fitting.robust.score_lanes import add_scaled_row, add_score
-from partsketch.sketches.kernels.group_sums import add_products as add_all_products
-from partsketch.sketches.kernels.group_sums import sort_groups
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -114,33 +112,6 @@ def add_products(
         for i in range(width):
             add_scaled_row(flat, row * width, i + 1, weights[row] * rows[row, i], out, place)
             place += i + 1
-
-
-@compiled
-def add_products_in_order(
-    labels: IntArray, rows: FloatArray, weights: FloatArray, slots: IntArray, first: int, sums: FloatArray
-) -> None:
-    """Do the same with the rows of each cluster one after another: quicker where it has several of them."""
-    count, width = rows.shape
-    step = (width + LANES - 1) // LANES * LANES
-    sizes, order = np.zeros(slots.size, np.int64), np.empty(count, np.int64)
-    sort_groups(labels, sizes, order)
-    near, square = np.zeros((count, step)), np.empty((step, step))
-    for place in range(count):
-        root = np.sqrt(weights[order[place]])
-        for j in range(width):
-            near[place, j] = rows[order[place], j] * root
-    begin = 0
-    for cluster in range(slots.size):
-        if sizes[cluster]:
-            square[:, :] = 0.0
-            add_all_products(near[begin : begin + sizes[cluster]], sizes[cluster], width, False, square)
-            begin += sizes[cluster]
-            line, place = sums[slots[cluster]], first
-            for i in range(width):
-                for j in range(i + 1):
-                    line[place + j] += square[j, i]
-                place += i + 1
 
 
 @compiled

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.common.errors import InputError
 from partsketch.common.linalg.lanes import LANES
 from partsketch.fitting.robust import kernels
 from partsketch.fitting.robust.cluster_lines import ClusterLines
+from partsketch.fitting.robust.strips import MOST_COLUMNS, StripClusters, StripSquares, takes_clusters
+from partsketch.fitting.robust.vcov import row_alone
 from partsketch.sketches.base import SEGMENT_ROWS, Merging
 from partsketch.sources.base import Block, Source
 from partsketch.summaries.partitions import Partitioning
@@ -26,10 +27,6 @@ IntArray = NDArray[np.int64]
 
 #: Numbers of a tile, which stay in the cache, and its rows.
 _TILE_NUMBERS, _LEAST_ROWS, _MOST_ROWS = 1 << 16, 128, 4096
-#: A row that leaves less than this of itself to the others determines a coefficient alone.
-_ALONE = 1e-9
-#: Rows that clusters have in a tile on average, from which on those of each are summed together.
-_ROWS_EACH = 4
 #: Most rows of a segment.
 _LONGEST_SEGMENT = 1 << 22
 
@@ -94,8 +91,13 @@ class ScoreRequest(PassRequest):
 
     def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
         """Return what takes the rows of one segment."""
-        kind = _RowScores if self.row_by_row else _Clusters if self.clusters else _Squares
-        return kind(self, partition, segment)
+        if self.row_by_row:
+            return _RowScores(self, partition, segment)
+        if not self.clusters:
+            narrow = sum(self.coefficients.shape) <= MOST_COLUMNS
+            return (StripSquares if narrow else _Squares)(self, partition, segment)
+        few = takes_clusters(self.coefficients, self.clusters)
+        return (StripClusters if few else _Clusters)(self, partition, segment)
 
 
 def segment_rows_for(clusters: int) -> int:
@@ -204,12 +206,7 @@ class _Squares(_Feeder):
         kind = self.request.kind
         if kind in ("HC2", "HC3"):
             left = 1.0 - np.einsum("ij,ij->j", rows, rows) * weights
-            if left.min() < _ALONE:
-                number = int(self._numbers[int(np.argmin(left))])
-                raise InputError(
-                    f"Row {number} alone determines a coefficient, and vcov={kind!r} asks what the others say without "
-                    "it: ask for 'HC1', or leave the column out that only this row has."
-                )
+            row_alone(kind, float(left.min()), int(self._numbers[int(np.argmin(left))]))
             scores = scores / (left if kind == "HC3" else np.sqrt(left))
         for target in range(self._targets):
             scaled = rows * scores[target]
@@ -242,9 +239,7 @@ class _Clusters(_Feeder):
         lines.prepare(labels)
         lines.used = kernels.add_scores(labels, rows, scores, lines.slots, lines.used, lines.sums)
         if self.request.kind == "CRV3":
-            several = _ROWS_EACH * self.request.clusters <= self._height
-            add = kernels.add_products_in_order if several else kernels.add_products
-            add(labels, rows, weights, lines.slots, self._products, lines.sums)
+            kernels.add_products(labels, rows, weights, lines.slots, self._products, lines.sums)
 
     def _matrices(self) -> tuple[FloatArray, ...]:
         return self._lines.found()

@@ -12,6 +12,8 @@ HC = ("HC0", "HC1", "HC2", "HC3")
 #: Noise that hangs together within the values of a column.
 CRV = ("CRV1", "CRV3")
 IID = "iid"
+#: A row that leaves less than this of itself to the others determines a coefficient alone.
+_ALONE = 1e-9
 
 
 def read_vcov(given: Any) -> str:
@@ -31,6 +33,15 @@ def read_vcov(given: Any) -> str:
     raise InputError(
         f"vcov is {given!r}: choose 'iid', {', '.join(map(repr, HC))}, {{'CRV1': column}} or {{'CRV3': column}}."
     )
+
+
+def row_alone(kind: str, least: float, number: int) -> None:
+    """Refuse a row that leaves nothing of itself to the others."""
+    if least < _ALONE:
+        raise InputError(
+            f"Row {number} alone determines a coefficient, and vcov={kind!r} asks what the others say without "
+            "it: ask for 'HC1', or leave the column out that only this row has."
+        )
 
 
 def kind_of(vcov: str) -> str:

@@ -111,7 +111,7 @@ def overview(entry: Entry) -> list[tuple[str, str]]:
     facts = [
         ("method", f"{model.method}: {method.description}"),
         ("data", record.data),
-        ("rows", f"{record.row_count:,}"),
+        ("rows", record.rows_in_words),
         ("rank", f"{record.rank:,} of {len(model.column_names):,} columns"),
     ]
     if method.by_partition or method.sketched:

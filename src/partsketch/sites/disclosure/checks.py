@@ -28,19 +28,23 @@ def check_disclosure(
 ) -> Looked:
     """Refuse files that show single rows, unless that is allowed; say what could not be checked.
 
-    A file of several partitions shows each of them: every one is looked at as if it were a file of its own.
+    A file of several partitions shows each of them: every one is looked at as if it were a file of its own. Of files
+    that stay with the rows only what counts tell is said, as a warning: they are made in one pass.
     """
     assert options.allow is not None
     random = get_sketch(options.sketch).is_random
     nothing: list[Shown | None] = [None] * partitioning.count
+    unknown = tuple(None for _ in nothing)
     # What counts alone tell is refused before rows are read once more.
-    refuse(_concerns(source, partitioning, options, gathered, nothing), options.allow)
+    told = refuse(_concerns(source, partitioning, options, gathered, nothing), options.allow, options.stays)
+    if options.stays:
+        return Looked(unknown, (told,) if told else ())
     if not source.replayable:
         unseen = (
             f"Single rows of high leverage and rare levels were not looked for: a {source.description} can be read "
             "only once; pass a table or a file to have them checked."
         )
-        return Looked(tuple(None for _ in nothing), (unseen,))
+        return Looked(unknown, (unseen,))
     factors = None if random else gathered.summaries
     shown = look_at_rows(source, partitioning, options.fit_intercept, engine, factors)
     refuse(_concerns(source, partitioning, options, gathered, shown), options.allow)

@@ -122,16 +122,21 @@ def _rare(facts: Facts, encoding: Encoding, least: int) -> Iterator[tuple[str, i
                 yield f"level {encoding.levels_of(column)[0]!r} of column {column!r}", left
 
 
-def refuse(concerns: Iterable[Concern], allow: Sequence[str]) -> None:
-    """Refuse what is not allowed: the first in a sentence, what else there is by name."""
+def refuse(concerns: Iterable[Concern], allow: Sequence[str], stays: bool = False) -> str:
+    """Refuse what is not allowed: the first in a sentence, what else there is by name.
+
+    Of a file that stays where the rows are the same is returned as a warning; empty where there is nothing to say.
+    """
     first: dict[str, Concern] = {}
     for concern in concerns:
         if concern.name not in allow:
             first.setdefault(concern.name, concern)
     if not first:
-        return
+        return ""
     told, *others = first.values()
     also = f" Besides: {', '.join(other.name for other in others)}." if others else ""
+    if stays:
+        return f"{told.sentence}; with --site NAME, for a file that leaves this place, it is refused.{also}"
     raise InputError(
         f"{told.sentence}, or allow it by name (--allow {told.name}; in Python allow=[{told.name!r}]).{also}"
     )

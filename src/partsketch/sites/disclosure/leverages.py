@@ -14,7 +14,8 @@ from partsketch.engines.gather import Collector, gather, make_tasks
 from partsketch.engines.run import run_tasks
 from partsketch.engines.tolerance import Tolerance
 from partsketch.sketches.base import SEGMENT_ROWS, Merging, SketchSpecification
-from partsketch.sources.base import Block, Source
+from partsketch.sketches.groups import group_segment_rows
+from partsketch.sources.base import Block, IntArray, Source
 from partsketch.summaries.feeder import TOO_LARGE
 from partsketch.summaries.partitions import Partitioning
 from partsketch.summaries.summary import Summary
@@ -24,7 +25,7 @@ FloatArray = NDArray[np.float64]
 
 _TILE_ROWS = 2048
 #: Directions of the columns that are smaller than this part of the largest are rounding.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ class LeverageRequest(PassRequest):
 
     def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
         """Return what takes the rows of one segment."""
-        return _Leverages(self, partition, segment)
+        return _Leverages(self, partition, segment, done if isinstance(done, _Leverages) else None)
 
 
 class _LargerAndSums(Merging):
@@ -85,12 +86,14 @@ class _LargerAndSums(Merging):
 class _Leverages:
     """Collects rows into tiles, and looks for the largest leverage."""
 
-    def __init__(self, request: LeverageRequest, partition: int, segment: int) -> None:
+    def __init__(self, request: LeverageRequest, partition: int, segment: int, done: _Leverages | None = None) -> None:
         self._place, self._first, self._targets = (partition, segment), int(request.fit_intercept), request.targets
         self._whitening = request.whitenings[partition]
         self._count = len(self._whitening.centre)
-        self._tile = np.ones((self._count, _TILE_ROWS))
-        self._weights, self._numbers = np.ones(_TILE_ROWS), np.zeros(_TILE_ROWS, dtype=np.int64)
+        # Of many partitions each has few rows: a tile for each would take longer to make than to fill.
+        self._tile: FloatArray = np.ones((self._count, _TILE_ROWS)) if done is None else done._tile
+        self._weights: FloatArray = np.ones(_TILE_ROWS) if done is None else done._weights
+        self._numbers: IntArray = np.zeros(_TILE_ROWS, dtype=np.int64) if done is None else done._numbers
         self._filled = self._rows = 0
         self._found = np.zeros((2, max(self._count, 2)))
 
@@ -152,7 +155,8 @@ def look_at_rows(
         exact = SummaryRequest(SketchSpecification("triangular"), partitioning, fit_intercept)
         factors = gather(source, exact, engine).summaries
     whitenings = tuple(whitening_of(factor) for factor in factors)
-    request = LeverageRequest(partitioning, whitenings, len(source.target_names), fit_intercept)
+    rows = group_segment_rows(len(whitenings[0].centre), partitioning.count)
+    request = LeverageRequest(partitioning, whitenings, len(source.target_names), fit_intercept, rows)
     tasks = make_tasks(source, partitioning, segment_rows=request.segment_rows)
     collected = Collector(request, tasks)
     for outcome in run_tasks(engine, source, request, tasks, range(len(tasks)), Tolerance()):

@@ -13,6 +13,8 @@ from typing import Any
 from partsketch.common.errors import InputError
 from partsketch.common.reading import read_at_most
 from partsketch.sources.base import Source
+from partsketch.sources.encoding import Encoding
+from partsketch.sources.formula.design import CATEGORY
 from partsketch.summaries.noisy_summary import ColumnBounds
 
 #: Bytes of a file of bounds.
@@ -53,8 +55,7 @@ def read_bounds(bounds: Any) -> dict[str, Any]:
 def measures_of(source: Source, bounds: Any) -> Measures:
     """Return how rows of a source are measured; nothing but what is public is used."""
     given = read_bounds(bounds)
-    encoding = source.encoding
-    indicators = {name for column in encoding.columns for name in encoding.indicator_names(column)}
+    indicators = _indicators(source.encoding)
     features = [_bounds_of(name, given, name in indicators) for name in source.feature_names]
     targets = [_bounds_of(name, given, False) for name in source.target_names]
     unknown = [name for name in given if name not in (*source.feature_names, *source.target_names)]
@@ -73,6 +74,19 @@ def measures_of(source: Source, bounds: Any) -> Measures:
     if not math.isfinite(norm) or not all(math.isfinite(known.reach) for known in (*features, *targets)):
         raise InputError("Bounds are too far apart for their spreads: give spreads of the size of the bounds.")
     return Measures((*features, *targets), clip, norm)
+
+
+def _indicators(encoding: Encoding) -> set[str]:
+    """Return the features that are zero or one by themselves: levels, and products of levels in a formula."""
+    names = {name for column in encoding.columns for name in encoding.indicator_names(column)}
+    design = encoding.design
+    if design is None:
+        return names
+    for term in design.terms:
+        factors = [design.factors[number] for number, _ in term.factors]
+        if factors and term.scale == 1 and all(factor.kind == CATEGORY and not factor.coding for factor in factors):
+            names.update(term.names)
+    return names
 
 
 def _bounds_of(name: str, given: Mapping[str, Any], indicator: bool) -> ColumnBounds:

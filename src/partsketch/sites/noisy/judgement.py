@@ -16,18 +16,12 @@ from partsketch.model.certificate import Certificate, percentage
 from partsketch.model.inference import EXACT_FIT, Inference
 from partsketch.model.methods import METHODS, NOISY
 from partsketch.model.record import PartitionRecord, Record
+from partsketch.sites.noisy.doubts import cautions, doubt, tells_loss
 from partsketch.sites.noisy.pool import Pool
 from partsketch.theory.confidence import ConfidenceDistribution
 from partsketch.theory.noisy_products import EDGE, NoisyFit, excess_distribution
 
 FloatArray = NDArray[np.float64]
-
-#: Below this the laws, which hold to first order, give intervals that are too wide by more than a point.
-LEAST_SIGNAL = 3.0
-#: A minimal loss of fewer standard deviations of its noise divides nothing. It is told from nothing earlier, but files
-#: that pass a low limit by luck of the noise state a share that is too small: at 6 one in seven of them misses, where a
-#: tenth of the files pass.
-_LEAST_LOSS = 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,46 +91,14 @@ class NoisyRegression:
         return max(fit.minimal_loss, 0.0) / max(self.rows - len(self.lines), 1)
 
 
-def doubt(fit: NoisyFit) -> str:
-    """Return why nothing is said of a fit; empty where something is."""
-    if fit.repaired:
-        several = fit.repaired > 1
-        return (
-            f"the noise of the promise is as large as what {fit.repaired} direction{'s' * several} of the features "
-            f"tell{'s' * (not several)}, and coefficients were drawn towards zero; it takes more rows, fewer columns "
-            "or a larger epsilon"
-        )
-    if fit.signal < LEAST_SIGNAL:
-        return (
-            "the noise of the promise is nearly as large as what the features tell, and its law is not known well "
-            "enough; it takes more rows, fewer columns or a larger epsilon"
-        )
-    return ""
-
-
-def caution(fit: NoisyFit) -> str:
-    """Return a sentence where errors are stated that luck may have let through; empty elsewhere.
-
-    The noise of an eigenvalue has a standard deviation of √(2/p) in the units of the signal. A file that passes the
-    limit by fewer than two of them may be one of few that do, and its noise is then not drawn as the law has it.
-    """
-    if doubt(fit) or fit.signal >= LEAST_SIGNAL + 2 * math.sqrt(2 / len(fit.coefficients)):
-        return ""
-    return (
-        "The noise of the promise is close to what the features tell: if other files of such rows would state no "
-        "errors, this one does by luck of its noise, and its intervals are too short; it takes more rows, fewer "
-        "columns or a larger epsilon."
-    )
-
-
 def certify(regression: NoisyRegression, name: str, fit: NoisyFit) -> Certificate:
     """Return what privacy cost: the loss above least squares on the same rows without noise."""
     square = regression.unit(name) ** 2
     why = doubt(fit)
     known = not why
-    tells_loss = known and fit.minimal_loss > _LEAST_LOSS * fit.loss_deviation
+    told = known and tells_loss(fit)
     excess = fit.excess_loss * square
-    relative = fit.excess_loss / fit.minimal_loss if tells_loss else None
+    relative = fit.excess_loss / fit.minimal_loss if told else None
     confidence = excess_distribution(fit.excess_weights * square) if known else None
     share = None
     if relative is not None:
@@ -148,9 +110,9 @@ def certify(regression: NoisyRegression, name: str, fit: NoisyFit) -> Certificat
         excess_loss=excess if known else None,
         standard_error=math.sqrt(2 * float(fit.excess_weights @ fit.excess_weights)) * square if known else None,
         relative_excess_loss=relative,
-        minimal_loss=fit.minimal_loss * square if tells_loss else None,
+        minimal_loss=fit.minimal_loss * square if told else None,
         divergence=None,
-        noise_variance=regression.noise_variance(fit) * square if tells_loss else None,
+        noise_variance=regression.noise_variance(fit) * square if told else None,
         heterogeneity=None,
         reason=why or "the law of the noise is known, and used to first order",
         sentence=_sentence(excess, relative, share or confidence, why),
@@ -183,14 +145,14 @@ def infer(regression: NoisyRegression, name: str, fit: NoisyFit, coefficients: F
     covariance, of_noise = (_symmetric(matrix @ part @ matrix.T) for part in (whole, fit.covariance))
     around_centre = regression.transformation(name, around_centre=True)
     freedom = float(max(regression.rows - len(regression.lines), 1))
-    tells_loss = fit.minimal_loss > _LEAST_LOSS * fit.loss_deviation
+    told = tells_loss(fit) and not why
     return Inference(
         standard_errors=None if why else np.sqrt(np.diagonal(covariance)),
         degrees_of_freedom=None if why else freedom,
-        noise_variance=variance * square if tells_loss and not why else None,
+        noise_variance=variance * square if told else None,
         spread_standard_errors=None,
         spread_degrees_of_freedom=None,
-        r_squared=_r_squared(regression, name, fit) if tells_loss and not why else None,
+        r_squared=_r_squared(regression, name, fit) if told else None,
         is_estimated=True,
         reason=why,
         noise_variance_of=EXACT_FIT,
@@ -274,7 +236,7 @@ def _warnings(regression: NoisyRegression, fits: Sequence[NoisyFit]) -> list[str
         for name, fit in zip(regression.targets, fits, strict=True)
         if (why := doubt(fit))
     ]
-    found += list(dict.fromkeys(sentence for fit in fits if (sentence := caution(fit))))
+    found += list(dict.fromkeys(sentence for fit in fits for sentence in cautions(fit)))
     meant = set(first.about.targets)
     other = [name for name in regression.targets if name not in meant]
     if other and first.clips:

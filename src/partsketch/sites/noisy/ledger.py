@@ -10,6 +10,7 @@ import json
 import math
 import os
 import time
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -24,6 +25,9 @@ from partsketch.theory.gaussian_mechanism import gaussian_epsilon, gaussian_scal
 #: Where releases are entered unless somebody says otherwise.
 USUAL_LEDGER = "partsketch-ledger.jsonl"
 _LARGEST_LEDGER = 1 << 28
+#: Characters that nobody sees, besides those of format: fillers, selectors of variants, an empty Braille cell.
+_UNSEEN = {*map(chr, (0x34F, 0x115F, 0x1160, 0x2800, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)))}
+_UNSEEN |= {*map(chr, range(0xE0100, 0xE01F0))}
 #: Seconds to wait for another writer.
 _PATIENCE = 30.0
 
@@ -92,6 +96,8 @@ class Spent:
             f"These rows were released {times}: ε = {self.epsilon:.4g} at δ = {self.delta:g} in all "
             f"(ρ = {self.rho:.4g} by zCDP)."
         )
+        if self.in_ledger == 1:
+            return f"{told} The ledger begins with it: releases that were entered elsewhere are not counted."
         if self.in_ledger == self.releases:
             return told
         return (
@@ -130,11 +136,18 @@ def _lines(path: Path) -> list[str]:
 
 def spent_of(entries: list[Entry], site: str, label: str) -> Spent:
     """Return what was promised of these rows in all."""
-    own = [entry for entry in entries if (entry.site, entry.label) == (site, label)]
+    rows = _folded(site), _folded(label)
+    own = [entry for entry in entries if (_folded(entry.site), _folded(entry.label)) == rows]
     if not own:
         return Spent(0, 0.0, 0.0, 0.0, len(entries), 0.0)
     delta = min(entry.delta for entry in own)
     return Spent(len(own), _rho(own), _epsilon(own, delta), delta, len(entries), _epsilon(entries, delta))
+
+
+def _folded(name: str) -> str:
+    """Return a name as it is compared: 'North ' is no other site than 'north', and has no budget of its own."""
+    wide = unicodedata.normalize("NFKC", name).casefold()
+    return " ".join("".join(c for c in wide if unicodedata.category(c) != "Cf" and c not in _UNSEEN).split())
 
 
 def _rho(entries: list[Entry]) -> float:
@@ -151,6 +164,9 @@ def enter(path: Path, entry: Entry, budget: float | None) -> Spent:
     # The file is replaced and not written into, which the system allows where it is protected, too.
     if path.exists() and not os.stat(path).st_mode & 0o222:
         raise InputError(f"The ledger {shown(path)} is read-only: make it writable, or name another (--ledger).")
+    if path.exists() and os.stat(path).st_nlink > 1:
+        # Its other name would keep what was there before, and be counted from there.
+        raise InputError(f"The ledger {shown(path)} has another name (a hard link): keep one of them.")
     with _locked(path):
         entries = [*read_ledger(path), entry]
         spent = spent_of(entries, entry.site, entry.label)

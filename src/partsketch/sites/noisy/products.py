@@ -19,6 +19,7 @@ from partsketch.engines.tolerance import Tolerance
 from partsketch.sites.noisy.bounds import Measures
 from partsketch.sketches.base import SEGMENT_ROWS, Merging
 from partsketch.sources.base import Block, Source
+from partsketch.summaries.feeder import NotFiniteError
 from partsketch.summaries.noisy_summary import STEPS, unit_of_steps
 from partsketch.summaries.partitions import Partitioning, single_partition
 from partsketch.summaries.tasks import Feeder, PassRequest, Piece
@@ -48,7 +49,7 @@ class ProductsRequest(PassRequest):
 
     def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
         """Return what takes the rows of one segment."""
-        return _Products(self, partition, segment)
+        return _Products(self, (*source.feature_names, *source.target_names), partition, segment)
 
 
 class _SumsAndEnds(Merging):
@@ -64,15 +65,15 @@ class _SumsAndEnds(Merging):
 class _Products:
     """Collects rows into tiles, and sums their products."""
 
-    def __init__(self, request: ProductsRequest, partition: int, segment: int) -> None:
-        self._place, self._targets = (partition, segment), request.targets
+    def __init__(self, request: ProductsRequest, names: tuple[str, ...], partition: int, segment: int) -> None:
+        self._place, self._targets, self._names = (partition, segment), request.targets, names
         measures = request.measures
         self._measures, self._count = measures, len(measures.bounds) + 1
         self._lower, self._upper, self._centre, self._spread, self._factor = (
             np.array([getattr(known, name) for known in measures.bounds])[:, None]
             for name in ("lower", "upper", "centre", "spread", "factor")
         )
-        self._tile = np.empty((self._count - 1, _TILE_ROWS))
+        self._tile, self._numbers = np.empty((self._count - 1, _TILE_ROWS)), np.zeros(_TILE_ROWS, dtype=np.int64)
         self._filled = self._rows = 0
         self._high, self._low = np.zeros((2, self._count, self._count))
         self._ends = np.full((2, self._count), np.inf)
@@ -81,7 +82,9 @@ class _Products:
         """Take rows of a block."""
         while begin < end:
             count = min(end - begin, _TILE_ROWS - self._filled)
-            block.copy_into(self._tile[:, self._filled : self._filled + count], begin, begin + count)
+            here = slice(self._filled, self._filled + count)
+            block.copy_into(self._tile[:, here], begin, begin + count)
+            self._numbers[here] = block.row_numbers[begin : begin + count]
             self._filled += count
             begin += count
             if self._filled == _TILE_ROWS:
@@ -91,8 +94,10 @@ class _Products:
         if not self._filled:
             return
         values = self._tile[:, : self._filled]
-        self._ends[0, 1:] = np.minimum(self._ends[0, 1:], values.min(axis=1))
-        self._ends[1, 1:] = np.minimum(self._ends[1, 1:], -values.max(axis=1))
+        ends = np.stack([values.min(axis=1), -values.max(axis=1)])
+        if not np.isfinite(ends).all():
+            self._refuse(values)
+        self._ends[:, 1:] = np.minimum(self._ends[:, 1:], ends)
         steps = self._steps(values)
         sums = steps @ steps.T
         high = np.floor(sums / _HIGH)
@@ -101,14 +106,20 @@ class _Products:
         self._rows += self._filled
         self._filled = 0
 
+    def _refuse(self, values: FloatArray) -> None:
+        """Name the first value that is missing or infinite: bounds would move it, and sources leave it to us."""
+        finite = np.isfinite(values)
+        row = int(np.argmin(finite.all(axis=0)))
+        column = int(np.argmin(finite[:, row]))
+        raise NotFiniteError(self._names[column], int(self._numbers[row]), float(values[column, row]))
+
     def _steps(self, values: FloatArray) -> FloatArray:
         """Return rows as whole numbers of steps, whose squares add up to at most the square of `STEPS`."""
         rows = np.ones((self._count, values.shape[1]))
         inside = np.clip(values, self._lower, self._upper)
         rows[1:] = (inside - self._centre) / self._spread * self._factor
         features = self._count - self._targets
-        norms = np.sqrt(np.einsum("ij,ij->j", rows[:features], rows[:features]))
-        rows *= np.minimum(1.0, self._measures.clip / norms)
+        rows *= np.minimum(1.0, self._measures.clip / norms_of(rows[:features]))
         steps = np.rint(rows / unit_of_steps(self._measures.norm, self._count))
         # The promise rests on this line, in whole numbers, and not on the roundings above.
         steps[:, ~(np.einsum("ij,ij->j", steps, steps) <= float(STEPS) ** 2)] = 0.0
@@ -119,6 +130,17 @@ class _Products:
         self._flush()
         matrix = np.vstack([self._high, self._low, self._ends])
         return Piece(*self._place, (matrix,), self._rows, float(self._rows), np.zeros((2, self._targets)))
+
+
+def norms_of(rows: FloatArray) -> FloatArray:
+    """Return the norm of every column, whose bits depend on its own numbers alone.
+
+    Products of a library add up in another order where a tile ends: a row that is removed would move others.
+    """
+    squares = rows[0] * rows[0]
+    for line in rows[1:]:
+        squares += line * line
+    return np.asarray(np.sqrt(squares))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.engines.base import Engine
@@ -17,7 +20,8 @@ from partsketch.sites.noisy.products import Products, sum_products
 from partsketch.sites.options import SketchOptions
 from partsketch.sources.base import Source
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
-from partsketch.sources.formula.design import CATEGORY
+from partsketch.sources.formula.contrasts import written_levels
+from partsketch.sources.formula.design import CATEGORY, Factor
 from partsketch.summaries.file_header import name_fault
 from partsketch.summaries.noisy_file import MOST_NOISY_COLUMNS
 from partsketch.summaries.noisy_summary import NoisySummary, Promise, noise_of
@@ -53,21 +57,25 @@ def release(request: DataRequest, options: SketchOptions, engine: Engine) -> Rel
         measures.norm,
         noise_of(options.epsilon, options.delta, measures.norm, len(names) + 1),
     )
-    ledger = Path(USUAL_LEDGER if options.ledger is None else options.ledger)
-    name = secrets.token_hex(16)
-    entry = Entry(options.site, options.label, promise.epsilon, promise.delta, names, name, now())
-    # Entered first: whoever draws noise has released.
-    spent = enter(ledger, entry, options.budget)
+    about = About(source.target_names, _public(source.encoding), private=True, rows_dropped=None)
+    name, width = secrets.token_hex(16), len(names) + 1
     summary = NoisySummary(
-        noisy_products(products.sums, measures.norm, promise.epsilon, promise.delta),
+        np.zeros((width, width)),
         (INTERCEPT, *names),
         measures.bounds,
         promise,
         options.site,
         options.label,
         name,
-        About(source.target_names, _public(source.encoding), private=True, rows_dropped=None),
+        about,
     )
+    # What no file can hold is refused before it costs anything.
+    summary.to_bytes()
+    ledger = Path(USUAL_LEDGER if options.ledger is None else options.ledger)
+    entry = Entry(options.site, options.label, promise.epsilon, promise.delta, names, name, now())
+    # Entered first: whoever draws noise has released.
+    spent = enter(ledger, entry, options.budget)
+    summary = replace(summary, products=noisy_products(products.sums, measures.norm, promise.epsilon, promise.delta))
     return Released(summary, spent, ledger, tuple(_suspicious(names, measures, products)))
 
 
@@ -88,16 +96,22 @@ def _check_found(source: Source, request: DataRequest) -> None:
     design, given = source.encoding.design, request.levels or {}
     if design is None:
         return
-    found = [factor.expression for factor in design.factors if factor.kind == CATEGORY]
-    found += [text for factor in design.factors for text, _ in factor.state]
-    for text in found:
-        if text not in given:
-            raise InputError(
-                f"What the formula needs for {text!r} was found of the rows, and a file would tell it: give levels, "
-                "knots and other numbers that are publicly known (--levels)."
-            )
+    found = [factor.expression for factor in design.factors if factor.kind == CATEGORY and not _is_known(factor, given)]
+    found += [text for factor in design.factors for text, _ in factor.state if text not in given]
+    if found:
+        raise InputError(
+            f"What the formula needs for {found[0]!r} was found of the rows, and a file would tell it: give levels, "
+            "knots and other numbers that are publicly known (--levels)."
+        )
     if not design.intercept:
         raise InputError("A file with a promise holds the ones: leave '- 1' out, and combine without an intercept.")
+
+
+def _is_known(factor: Factor, given: Mapping[str, Any]) -> bool:
+    """Whether the levels of a category were given, by its expression or its column, or are written in the formula."""
+    names = factor.inner.names
+    by_column = len(names) == 1 and names[0] in given
+    return factor.expression in given or by_column or written_levels(factor) is not None
 
 
 def _check_names(names: tuple[str, ...]) -> None:
@@ -115,9 +129,19 @@ def _check_names(names: tuple[str, ...]) -> None:
 
 
 def _public(encoding: Encoding) -> Encoding:
-    if encoding.design is not None:
-        return replace(encoding, design=replace(encoding.design, notes=()))
-    return encoding if encoding.levels else NOTHING_ENCODED
+    """Return the encoding as far as it follows from what was given, and not from the rows."""
+    design = encoding.design
+    if design is None:
+        return encoding if encoding.levels else NOTHING_ENCODED
+    return replace(encoding, design=replace(design, notes=(), factors=tuple(map(_of_levels, design.factors))))
+
+
+def _of_levels(factor: Factor) -> Factor:
+    """Say by the levels whether they are whole numbers: in a CSV file a single '2.0' makes all of them doubles."""
+    if factor.kind != CATEGORY or factor.level_type not in ("integer", "number"):
+        return factor
+    whole = all(level.lstrip("+-").isdecimal() for level in factor.levels)
+    return replace(factor, level_type="integer" if whole else "number")
 
 
 def _suspicious(names: tuple[str, ...], measures: Measures, products: Products) -> Iterator[str]:

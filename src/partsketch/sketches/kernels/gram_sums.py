@@ -20,11 +20,13 @@ _inlined = compiled_with(inline="always")
 
 
 @_inlined
-def add_scaled_gram(total: FloatArray, product: FloatArray, scale: FloatArray, out: FloatArray) -> float:
-    """Write total + D product D, D being the diagonal matrix of the scales, and return its largest diagonal entry.
+def add_scaled_gram(
+    total: FloatArray, product: FloatArray, scale: FloatArray, before: FloatArray, out: FloatArray
+) -> float:
+    """Write total + D product D, D being the diagonal matrix of the scales, and return how much its diagonal grew.
 
-    Returns −1 when the product has entries that are not finite: then one on the diagonal is not, for no product of two
-    columns is larger than both their squares.
+    That is its largest entry over the same of `before`. Returns −1 when the product has entries that are not finite:
+    then one on the diagonal is not, for no product of two columns is larger than both their squares.
     """
     width = scale.size
     largest, nothing = 0.0, 0.0
@@ -32,13 +34,14 @@ def add_scaled_gram(total: FloatArray, product: FloatArray, scale: FloatArray, o
         nothing += product[i, i] - product[i, i]
         for j in range(width):
             out[i, j] = total[i, j] + product[i, j] * (scale[i] * scale[j])
-        largest = max(largest, out[i, i])
+        largest = max(largest, out[i, i] / before[i])
     return largest if nothing == 0.0 else -1.0
 
 
 @_inlined
-def _taken(total: FloatArray, product: FloatArray, scale: FloatArray, spare: FloatArray, inflation: float) -> bool:
-    growth = add_scaled_gram(total, product, scale, spare)
+def _taken(total: FloatArray, product: FloatArray, units: FloatArray, spare: FloatArray, inflation: float) -> bool:
+    scale = units[0]
+    growth = add_scaled_gram(total, product, scale, units[1], spare)
     # Infinity times zero is not at most one.
     if growth < 0 or not growth * inflation <= 1.0:
         return False
@@ -60,18 +63,19 @@ def add_tiles_of_rows(
     addresses: IntArray,
     product: FloatArray,
     total: FloatArray,
-    scale: FloatArray,
+    units: FloatArray,
     spare: FloatArray,
     inflation: float,
 ) -> int:
     """Add the Gram matrices of whole tiles of rows to the total, and return how many; stop at one that inflates it.
 
-    The product of that one is left in `product`.
+    The product of that one is left in `product`. `units` are the scale of the total, and its diagonal when it was last
+    looked at.
     """
     for begin in range(0, features.shape[0] - tile_rows + 1, tile_rows):
         end = begin + tile_rows
         gram_of_rows(features, targets, roots, begin, end, ones, strip, addresses, product)
-        if not _taken(total, product, scale, spare, inflation):
+        if not _taken(total, product, units, spare, inflation):
             return begin // tile_rows
     return len(features) // tile_rows
 
@@ -85,7 +89,7 @@ def add_tiles_of_columns(
     tile_rows: int,
     product: FloatArray,
     total: FloatArray,
-    scale: FloatArray,
+    units: FloatArray,
     spare: FloatArray,
     inflation: float,
 ) -> int:
@@ -97,6 +101,6 @@ def add_tiles_of_columns(
         for column in range(addresses.size):
             here[column] = addresses[column] + tile * steps[column]
         gram_of_columns(here, tile_rows, product)
-        if not _taken(total, product, scale, spare, inflation):
+        if not _taken(total, product, units, spare, inflation):
             return tile
     return tiles

@@ -10,36 +10,43 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from partsketch.common.linalg.lanes import LANES, index_of, load_lanes, place_of, spread, sum_of_lanes
+from partsketch.common.linalg.lanes import (
+    LANES,
+    POINTER,
+    ask_for,
+    index_of,
+    load_lanes,
+    place_of,
+    spread,
+    sum_of_lanes,
+    transposed,
+)
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _ZEROS = ir.Constant(_VECTOR, [0.0] * LANES)
 
+#: Numbers of a column between those worked on and those that are asked for.
+_COLUMN_AHEAD = 128
+
 
 @intrinsic
-def take_block(typingctx, out, at, values, order, first, count, step, block, seen):  # type: ignore[no-untyped-def]
-    """Copy eight columns of some rows from wherever they lie, and note them in `seen`.
+def see_block(typingctx, values, at, count, step, block, seen):  # type: ignore[no-untyped-def]
+    """Note eight columns of some rows in `seen`; rows begin at `at` and are `step` numbers apart.
 
-    Row order[first + r] of the values, whose rows are `step` numbers apart, goes to row r behind out[at]. `seen` is
-    flat, and holds three rows: the least values, the largest, and zeros, which are not zeros where values are not
-    finite.
+    `seen` is flat, and holds three rows: the least values, the largest, and zeros, which are not zeros where values are
+    not finite.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
-        target, data, places, noted = (
-            context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 2, 3, 8)
-        )
-        _, at, _, _, first, count, step, block, _ = args
+        data, noted = (context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 5))
+        _, at, count, step, block, _ = args
         column = builder.shl(block, index_of(3))
         kept = [place_of(builder, noted, builder.add(column, builder.mul(step, index_of(row)))) for row in range(3)]
         least, largest, nothing = (cgutils.alloca_once_value(builder, load_lanes(builder, place)) for place in kept)
-        integer = ir.IntType(64)
+        first = builder.add(at, column)
         with cgutils.for_range(builder, count) as loop:
-            place = place_of(builder, places, builder.add(first, loop.index), integer)
-            row = builder.mul(builder.load(place, typ=integer), step)
-            value = load_lanes(builder, place_of(builder, data, builder.add(row, column)))
-            to = builder.add(at, builder.add(builder.mul(loop.index, step), column))
-            builder.store(value, place_of(builder, target, to), align=8)
+            row = builder.add(first, builder.mul(loop.index, step))
+            value = load_lanes(builder, place_of(builder, data, row))
             for comparison, end in (("<", least), (">", largest)):
                 before = builder.load(end)
                 builder.store(builder.select(builder.fcmp_ordered(comparison, value, before), value, before), end)
@@ -49,7 +56,38 @@ def take_block(typingctx, out, at, values, order, first, count, step, block, see
         return context.get_dummy_value()
 
     integer = types.intp
-    return types.void(out, integer, values, order, integer, integer, integer, integer, seen), generate
+    return types.void(values, integer, integer, integer, integer, seen), generate
+
+
+@intrinsic
+def turn_to_places(typingctx, out, step, left, places, addresses, row):  # type: ignore[no-untyped-def]
+    """Write eight numbers of each of eight columns, which lie anywhere, into eight rows of `out`, which may as well.
+
+    Columns are known by their addresses, from addresses[left] on, and go to columns `left` and following. Numbers are
+    taken from `row` on, and go to rows places[row] and following, each `step` numbers long. What comes next of each
+    column is asked for.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        target, given, known = (
+            context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 3, 4)
+        )
+        _, step, left, _, _, row = args
+        integer = ir.IntType(64)
+        columns = []
+        for lane in range(LANES):
+            at = place_of(builder, known, builder.add(left, index_of(lane)), integer)
+            column = builder.inttoptr(builder.load(at, typ=integer), POINTER)
+            ask_for(builder, column, builder.add(row, index_of(_COLUMN_AHEAD)))
+            columns.append(load_lanes(builder, place_of(builder, column, row)))
+        for lane, line in enumerate(transposed(builder, columns)):
+            at = place_of(builder, given, builder.add(row, index_of(lane)), integer)
+            place = builder.add(builder.mul(builder.load(at, typ=integer), step), left)
+            builder.store(line, place_of(builder, target, place), align=8)
+        return context.get_dummy_value()
+
+    integer = types.intp
+    return types.void(out, integer, integer, places, addresses, integer), generate
 
 
 @intrinsic

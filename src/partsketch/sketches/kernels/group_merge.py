@@ -20,7 +20,7 @@ from partsketch.sketches.kernels.group_sums import (
     begin_range,
     find_centre,
     measure,
-    take_rows,
+    see_rows,
     write_sums,
 )
 
@@ -40,9 +40,10 @@ def entry_size(kind, rows, width):  # type: ignore[no-untyped-def]
 def read_rows(body, at, count, near, to, seen):  # type: ignore[no-untyped-def]
     """Copy the rows of an entry, note their range, and tell whether they have weights."""
     step = near.shape[1]
-    take_rows(
-        body[at : at + count * step].reshape(count, step), np.arange(count), 0, count, near.reshape(-1), to * step, seen
-    )
+    flat = near.reshape(-1)
+    for place in range(count * step):
+        flat[to * step + place] = body[at + place]
+    see_rows(flat, to * step, count, step, seen)
     return not (seen[0, 0] == 1.0 and seen[1, 0] == 1.0)
 
 
@@ -100,16 +101,32 @@ def _merge_pair(width, one, other, bodies, most, work, out, at):  # type: ignore
         weighted = read_rows(bodies[1], places[1], counts[1], near, counts[0], seen)
         if find_centre(width, seen, centres[0]):
             measure(near, counts[0] + counts[1], width, centres[0])
-        return write_sums(near, counts[0] + counts[1], width, weighted, centres[0], squares[0], squares[1], out, at)
+        count = counts[0] + counts[1]
+        return write_sums(near, count, width, weighted, centres[0], near[:0], squares[0], squares[1], out, at)
     if kinds[0] == ROWS:
         rows = (bodies[0], places[0], counts[0])
         return _add_rows_to_sums(width, rows, bodies[1], places[1], kinds[1], work, out, at)
     if kinds[1] == ROWS:
         rows = (bodies[1], places[1], counts[1])
         return _add_rows_to_sums(width, rows, bodies[0], places[0], kinds[0], work, out, at)
+    if kinds[0] == SUMS and kinds[1] == SUMS and _are_equal(bodies, places, width):
+        for place in range(width):
+            out[at + place] = bodies[0][places[0] + place]
+        for place in range(width, entry_size(SUMS, 0, width)):
+            out[at + place] = bodies[0][places[0] + place] + bodies[1][places[1] + place]
+        return at + entry_size(SUMS, 0, width), SUMS
     for number in range(2):
         unpack(width, bodies[number], places[number], kinds[number], centres[number], wide, 2 * number)
     return _add_sums(width, kinds[0] == PRECISE or kinds[1] == PRECISE, centres, wide, out, at)
+
+
+@compiled
+def _are_equal(bodies, places, count):  # type: ignore[no-untyped-def]
+    """Tell whether so many numbers are the same at two places."""
+    same = True
+    for place in range(count):
+        same = same and bodies[0][places[0] + place] == bodies[1][places[1] + place]
+    return same
 
 
 @compiled

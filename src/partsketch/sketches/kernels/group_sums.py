@@ -11,8 +11,8 @@ import numpy as np
 
 from partsketch.common.linalg.compiled import compiled
 from partsketch.common.linalg.double_double import add_gram, fused
-from partsketch.common.linalg.lanes import LANES, add_scaled, fetch_all
-from partsketch.sketches.kernels.group_lanes import add_block, take_block
+from partsketch.common.linalg.lanes import LANES, add_scaled
+from partsketch.sketches.kernels.group_lanes import add_block, see_block
 
 #: Kinds of entries: the rows themselves; centre and sums of products; the same with what doubles leave out of the sums.
 ROWS, SUMS, PRECISE = 0, 1, 2
@@ -22,25 +22,8 @@ HEAD = 5
 SAFE_PIVOT = 1e-4
 #: Rows whose columns are multiplied at once: they stay in the first-level cache.
 _AT_ONCE = 128
-#: Rows of a group that are kept while they are summed.
+#: Rows of a group that are measured from its centre at once.
 NEAR_ROWS = 512
-#: So many rows before they are needed, rows are asked for.
-_AHEAD = 8
-
-
-@compiled
-def sort_groups(groups, counts, order):  # type: ignore[no-untyped-def]
-    """Count the rows of every group, and write the places of rows group by group, in their order."""
-    for group in groups:
-        counts[group] += 1
-    ends = np.empty(counts.size + 1, np.int64)
-    ends[0] = 0
-    for group in range(counts.size):
-        ends[group + 1] = ends[group] + counts[group]
-    for row in range(groups.size):
-        group = groups[row]
-        order[ends[group]] = row
-        ends[group] += 1
 
 
 @compiled
@@ -50,18 +33,12 @@ def begin_range(seen):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def take_rows(rows, order, first, count, near, at, seen):  # type: ignore[no-untyped-def]
-    """Copy rows from wherever they lie to the flat `near`, from `at` on, and note their range."""
-    step = rows.shape[1]
-    flat = rows.reshape(-1)
+def see_rows(flat, at, count, step, seen):  # type: ignore[no-untyped-def]
+    """Note the range of rows that lie one after another."""
     noted = seen.reshape(-1)
     for begin in range(0, count, _AT_ONCE):
-        here = min(_AT_ONCE, count - begin)
-        for place in range(first + begin, first + begin + here):
-            # Rows of a group lie anywhere: those that come next are asked for, also those of the next group.
-            fetch_all(flat, order[min(place + _AHEAD, order.size - 1)] * step, step)
         for block in range(step // LANES):
-            take_block(near, at + begin * step, flat, order, first + begin, here, step, block, noted)
+            see_block(flat, at + begin * step, min(_AT_ONCE, count - begin), step, block, noted)
 
 
 @compiled
@@ -163,20 +140,37 @@ def pack(sums, width, out, at):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def write_sums(near, count, width, weighted, centre, sums, work, out, at):  # type: ignore[no-untyped-def]
-    """Write centre and sums of rows that are all near, and have been measured; return where they end, and their kind.
+def write_sums(rows, count, width, weighted, centre, near, sums, work, out, at):  # type: ignore[no-untyped-def]
+    """Write centre and sums of rows; return where they end, and their kind.
 
-    Sums are made without rounding where doubles do not tell the columns apart.
+    `near` is room for rows around the centre; there is none where they have been measured already. Sums are made
+    without rounding where doubles do not tell the columns apart.
     """
     for j in range(width):
         out[at + j] = centre[j]
+    at += width
     sums[:, :] = 0.0
-    add_products(near, count, width, weighted, sums)
+    for begin in range(0, count, NEAR_ROWS):
+        here = min(NEAR_ROWS, count - begin)
+        add_products(_measured(rows, begin, here, width, centre, near), here, width, weighted, sums)
     if not is_doubtful(sums, width, work):
-        return pack(sums, width, out, at + width), SUMS
+        return pack(sums, width, out, at), SUMS
     high, low = np.zeros((width, width)), np.zeros((width, width))
-    add_precisely(near, count, width, weighted, high, low)
-    return pack(low, width, out, pack(high, width, out, at + width)), PRECISE
+    for begin in range(0, count, NEAR_ROWS):
+        here = min(NEAR_ROWS, count - begin)
+        add_precisely(_measured(rows, begin, here, width, centre, near), here, width, weighted, high, low)
+    return pack(low, width, out, pack(high, width, out, at)), PRECISE
+
+
+@compiled
+def _measured(rows, begin, count, width, centre, near):  # type: ignore[no-untyped-def]
+    """Return some rows, less the centre if there is room for that."""
+    if not near.shape[0]:
+        return rows[begin : begin + count]
+    for place in range(count):
+        for j in range(width):
+            near[place, j] = rows[begin + place, j] - centre[j]
+    return near
 
 
 @compiled
@@ -195,14 +189,15 @@ def add_precisely(near, count, width, weighted, high, low):  # type: ignore[no-u
 
 
 @compiled
-def write_segment(rows, width, order, starts, weighted, most, head, body, ends):  # type: ignore[no-untyped-def]
+def write_segment(rows, width, starts, weighted, most, head, body, ends):  # type: ignore[no-untyped-def]
     """Write kind, place and numbers of every group's entry; return how many numbers there are.
 
-    Groups of at most `most` rows keep them. `ends` gets the least and largest value of every column, and zeros.
+    Rows lie in the order of their groups. Groups of at most `most` rows keep them. `ends` gets the least and largest
+    value of every column, and zeros.
     """
     step = rows.shape[1]
+    flat = rows.reshape(-1)
     near = np.zeros((NEAR_ROWS, step))
-    flat = near.reshape(-1)
     seen, centre = np.empty((3, step)), np.empty(width)
     sums, work = np.zeros((step, step)), np.empty((step, step))
     begin_range(ends)
@@ -212,54 +207,17 @@ def write_segment(rows, width, order, starts, weighted, most, head, body, ends):
         first, count = starts[group], starts[group + 1] - starts[group]
         head[group, 4] = used
         begin_range(seen)
-        keeps = count <= most
-        if keeps:
-            take_rows(rows, order, first, count, body, used, seen)
-        for begin in range(0, 0 if keeps else count, NEAR_ROWS):
-            take_rows(rows, order, first + begin, min(NEAR_ROWS, count - begin), flat, 0, seen)
+        see_rows(flat, first * step, count, step, seen)
         for j in range(step):
             ends[0, j], ends[1, j] = min(ends[0, j], seen[0, j]), max(ends[1, j], seen[1, j])
             ends[2, j] += seen[2, j]
-        kind = ROWS
-        if keeps:
+        if count <= most:
+            for place in range(count * step):
+                body[used + place] = flat[first * step + place]
             used += count * step
+            head[group, 3] = ROWS
         else:
-            moves = find_centre(width, seen, centre)
-            if count <= NEAR_ROWS:
-                if moves:
-                    measure(near, count, width, centre)
-                used, kind = write_sums(near, count, width, weighted, centre, sums, work, body, used)
-            else:
-                given = (rows, order, first, count, width, weighted, near)
-                used, kind = _write_long(given, centre, moves, sums, work, body, used)
-        head[group, 3] = kind
+            room = near if find_centre(width, seen, centre) else near[:0]
+            of_group = rows[first : first + count]
+            used, head[group, 3] = write_sums(of_group, count, width, weighted, centre, room, sums, work, body, used)
     return used
-
-
-@compiled
-def _write_long(given, centre, moves, sums, work, out, at):  # type: ignore[no-untyped-def]
-    """Write centre and sums of more rows than are kept; return where they end, and their kind."""
-    rows, order, first, count, width, weighted, near = given
-    most = near.shape[0]
-    flat = near.reshape(-1)
-    seen = np.empty((3, near.shape[1]))
-    for j in range(width):
-        out[at + j] = centre[j]
-    at += width
-    sums[:, :] = 0.0
-    for begin in range(0, count, most):
-        here = min(most, count - begin)
-        take_rows(rows, order, first + begin, here, flat, 0, seen)
-        if moves:
-            measure(near, here, width, centre)
-        add_products(near, here, width, weighted, sums)
-    if not is_doubtful(sums, width, work):
-        return pack(sums, width, out, at), SUMS
-    high, low = np.zeros((width, width)), np.zeros((width, width))
-    for begin in range(0, count, most):
-        here = min(most, count - begin)
-        take_rows(rows, order, first + begin, here, flat, 0, seen)
-        if moves:
-            measure(near, here, width, centre)
-        add_precisely(near, here, width, weighted, high, low)
-    return pack(low, width, out, pack(high, width, out, at)), PRECISE

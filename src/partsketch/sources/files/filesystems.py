@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -105,3 +106,22 @@ def _object_store() -> Any:
         request_timeout=_REQUEST_SECONDS,
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
     )
+
+
+def listed(filesystem: Any, directory: str, entry: str, recursive: bool) -> list[Any]:
+    """Return what a folder holds; nothing where there is none."""
+    from pyarrow import fs
+
+    with reading(entry, "a directory"):
+        try:
+            found: list[Any] = filesystem.get_file_info(fs.FileSelector(directory, recursive=recursive))
+        except FileNotFoundError:
+            # A bucket that is not there raises something else.
+            return []
+    for info in found:
+        try:
+            _ = info.path
+        except UnicodeDecodeError as error:
+            name = posixpath.basename(bytes(error.object).decode("utf-8", "backslashreplace"))
+            raise InputError(f"{entry} holds '{name}', a name that is not UTF-8: rename it.") from None
+    return found

@@ -15,8 +15,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from partsketch.common.errors import InputError
+from partsketch.common.files import check_path
 from partsketch.sources.files.csv_format import PLAIN, CsvFiles, CsvFormat
-from partsketch.sources.files.filesystems import filesystem_of, reading
+from partsketch.sources.files.filesystems import filesystem_of, listed, reading
 from partsketch.sources.files.folder_names import Pairs, folders_of, named_folders
 from partsketch.sources.files.standard_input import NAME, standard_input
 from partsketch.sources.opener import opener_of, openers
@@ -178,6 +179,7 @@ def _quoted(names: Sequence[str]) -> str:
 
 def _expand(entry: str, tolerant: bool) -> tuple[str, list[str]]:
     """Return the URI of the file system (empty: local paths) and the paths that one entry means."""
+    check_path(entry, "read")
     remote = "://" in entry
     # In a URI a question mark begins the options of the file system, such as the region.
     location, mark, query = entry.partition("?") if remote else (str(Path(entry).expanduser().absolute()), "", "")
@@ -193,7 +195,7 @@ def _expand(entry: str, tolerant: bool) -> tuple[str, list[str]]:
     parts = (unquote(pattern) if remote else pattern).split("/")
     matched = [
         info.path
-        for info in _listed(filesystem, base_path, entry, recursive=len(parts) > 1)
+        for info in listed(filesystem, base_path, entry, recursive=len(parts) > 1)
         if _matches(info.path[len(base_path) :].strip("/").split("/"), parts)
     ]
     paths = [path for top in sorted(matched) for path in _expand_path(filesystem, top, entry, tolerant)]
@@ -213,18 +215,6 @@ def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     return fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
 
 
-def _listed(filesystem: Any, directory: str, entry: str, recursive: bool) -> list[Any]:
-    from pyarrow import fs
-
-    with reading(entry, "a directory"):
-        try:
-            found: list[Any] = filesystem.get_file_info(fs.FileSelector(directory, recursive=recursive))
-        except FileNotFoundError:
-            # A bucket that is not there raises something else.
-            return []
-    return found
-
-
 def _expand_path(filesystem: Any, path: str, entry: str, tolerant: bool) -> list[str]:
     from pyarrow import fs
 
@@ -241,7 +231,7 @@ def _expand_path(filesystem: Any, path: str, entry: str, tolerant: bool) -> list
         return [path]
     inside = [
         found
-        for found in _listed(filesystem, path, entry, recursive=True)
+        for found in listed(filesystem, path, entry, recursive=True)
         if found.type == fs.FileType.File
         and not any(
             part[0] == "." or (part[0] == "_" and "=" not in part)

@@ -15,25 +15,34 @@ _ROWS = 512
 
 
 @compiled
-def _values_at(x: float, knots: FloatArray, degree: int, values: FloatArray) -> int:
-    """Write the splines at x that are not zero, and return the interval of x, with which the last of them begins."""
+def _find_intervals(x, knots, degree, intervals):  # type: ignore[no-untyped-def]
+    """Write the interval of every x, with which the last of the splines that are not zero there begins."""
     last = len(knots) - degree - 2
-    interval = degree
-    while interval < last and x >= knots[interval + 1]:
-        interval += 1
     # An interval without a width has no splines of its own.
-    while interval > degree and knots[interval] == knots[interval + 1]:
-        interval -= 1
-    values[0] = 1.0
-    for d in range(1, degree + 1):
-        carried = 0.0
-        for r in range(d):
-            right, left = knots[interval + r + 1], knots[interval + 1 - d + r]
-            share = values[r] / (right - left) if right != left else 0.0
-            values[r] = carried + (right - x) * share
-            carried = (x - left) * share
-        values[d] = carried
-    return interval
+    taken = np.arange(last + 1)
+    for interval in range(degree + 1, last + 1):
+        if knots[interval] == knots[interval + 1]:
+            taken[interval] = taken[interval - 1]
+    for row in range(len(x)):
+        intervals[row] = degree
+    # Counting has no branches that a processor could guess wrong.
+    for interval in range(degree + 1, last + 1):
+        knot = knots[interval]
+        for row in range(len(x)):
+            intervals[row] += np.int64(x[row] >= knot)
+    for row in range(len(x)):
+        intervals[row] = taken[intervals[row]]
+
+
+@compiled
+def _widths(knots, degree):  # type: ignore[no-untyped-def]
+    """Return one by the distance of knots that are 1 to `degree` apart; zero where there is none."""
+    over = np.zeros((degree + 1, len(knots)))
+    for apart in range(1, degree + 1):
+        for first in range(len(knots) - apart):
+            if knots[first + apart] != knots[first]:
+                over[apart, first] = 1.0 / (knots[first + apart] - knots[first])
+    return over
 
 
 @compiled
@@ -42,15 +51,34 @@ def spline_basis(x: FloatArray, knots: FloatArray, degree: int, out: FloatArray)
 
     Beyond the outermost knots the polynomials of the first and last interval go on.
     """
-    values = np.empty(degree + 1)
+    over = _widths(knots, degree)
+    values, carried, intervals = np.empty((degree + 1, _ROWS)), np.empty(_ROWS), np.empty(_ROWS, np.int64)
     # A few rows at a time, so that what is written to all columns stays in the cache.
     for begin in range(0, len(x), _ROWS):
-        end = min(begin + _ROWS, len(x))
-        out[:, begin:end] = 0.0
-        for row in range(begin, end):
-            if np.isnan(x[row]):
-                out[:, row] = np.nan
-            else:
-                interval = _values_at(x[row], knots, degree, values)
-                for j in range(degree + 1):
-                    out[interval - degree + j, row] = values[j]
+        here = x[begin : begin + _ROWS]
+        count = len(here)
+        _find_intervals(here, knots, degree, intervals)
+        for row in range(count):
+            values[0, row] = 1.0
+        for d in range(1, degree + 1):
+            for row in range(count):
+                carried[row] = 0.0
+            widths = over[d]
+            for r in range(d):
+                value = values[r]
+                for row in range(count):
+                    right = intervals[row] + r + 1
+                    share = value[row] * widths[right - d]
+                    value[row] = carried[row] + (knots[right] - here[row]) * share
+                    carried[row] = (here[row] - knots[right - d]) * share
+            for row in range(count):
+                values[d, row] = carried[row]
+        for column in range(out.shape[0]):
+            for row in range(count):
+                out[column, begin + row] = 0.0
+        for j in range(degree + 1):
+            for row in range(count):
+                out[intervals[row] - degree + j, begin + row] = values[j, row]
+        for row in range(count):
+            if np.isnan(here[row]):
+                out[:, begin + row] = np.nan

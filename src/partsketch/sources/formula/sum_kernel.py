@@ -47,3 +47,17 @@ def square_parts(x: FloatArray, high: FloatArray, low: FloatArray) -> None:
         lower = value - upper
         high[row] = value * value
         low[row] = ((upper * upper - high[row]) + 2.0 * upper * lower) + lower * lower
+
+
+@compiled
+def write_keys(x: FloatArray, keys: IntArray) -> tuple[float, float]:
+    """Write whole numbers in the order of doubles, zero having one sign; return the least and largest double."""
+    smallest, largest = np.inf, -np.inf
+    doubles = keys.view(np.float64)
+    for row in range(len(x)):
+        smallest, largest = min(smallest, x[row]), max(largest, x[row])
+        # Adding zero takes its sign off.
+        doubles[row] = x[row] + 0.0
+        if keys[row] < 0:
+            keys[row] = np.int64(-(2**63)) - keys[row] - 1
+    return smallest, largest

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.sources.formula.sum_kernel import EXPONENTS, HALF_BITS, add_values, square_parts
+from partsketch.sources.formula.sum_kernel import EXPONENTS, HALF_BITS, add_values, square_parts, write_keys
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -104,8 +104,10 @@ class ValueTable:
         """Take some values, all finite."""
         if not len(x):
             return
-        self.smallest, self.largest = min(self.smallest, float(x.min())), max(self.largest, float(x.max()))
-        self._wait(_keys(x) >> self.shift)
+        keys = np.empty(len(x), np.int64)
+        smallest, largest = write_keys(x, keys)
+        self.smallest, self.largest = min(self.smallest, smallest), max(self.largest, largest)
+        self._wait(keys >> self.shift if self.shift else keys)
 
     def add(self, other: ValueTable) -> None:
         """Take in what was found of other rows."""
@@ -222,12 +224,6 @@ def _starts(keys: IntArray) -> IntArray:
     first = np.ones(len(keys), dtype=bool)
     np.not_equal(keys[1:], keys[:-1], out=first[1:])
     return np.flatnonzero(first)
-
-
-def _keys(x: FloatArray) -> IntArray:
-    """Return whole numbers in the order of the doubles; zero has one sign."""
-    bits = (x + 0.0).view(np.int64)
-    return np.where(bits >= 0, bits, np.int64(-(2**63)) - bits - 1)
 
 
 def _from_keys(keys: IntArray) -> FloatArray:

@@ -1,0 +1,186 @@
+"""Scores of rows that are few columns wide, a strip of rows at a time: all of it stays in the first-level cache."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.linalg.column_kernels import add_products, pointer_to
+from partsketch.common.linalg.compiled import compiled
+from partsketch.common.linalg.lanes import LANES
+from partsketch.sketches.kernels.group_rows import find_places, place_columns
+from partsketch.sketches.kernels.group_sums import add_products as add_row_products
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+#: Rows of a strip.
+STRIP_ROWS = 256
+
+
+class Turn(NamedTuple):
+    """How rows are turned into the coordinates of the fit.
+
+    Attributes
+    ----------
+    ones
+        1 where a column of ones comes first, which is not among those that are read; else 0.
+    centre
+        What is taken off the columns: features, then targets.
+    means
+        What is taken off further, by level; without levels nothing is.
+    coefficients
+        One line per target.
+    over_units
+        What targets are multiplied with.
+    root
+        What columns are multiplied with, one line per column that comes out.
+    """
+
+    ones: int
+    centre: FloatArray
+    means: FloatArray
+    coefficients: FloatArray
+    over_units: FloatArray
+    root: FloatArray
+
+
+class Room(NamedTuple):
+    """Where a strip is worked on.
+
+    Attributes
+    ----------
+    rows, left
+        Columns less their centre, and what rows leave to others.
+    turned
+        Columns in the coordinates of the fit, then residuals of the targets; zeros behind them.
+    scaled
+        The former times the latter, in whole groups of columns.
+    turned_at, scaled_at
+        Addresses of the lines of both.
+    """
+
+    rows: FloatArray
+    left: FloatArray
+    turned: FloatArray
+    scaled: FloatArray
+    turned_at: IntArray
+    scaled_at: IntArray
+
+
+@compiled
+def _turn_strip(addresses, begin, count, labels, turn, room):  # type: ignore[no-untyped-def]
+    """Write rows of the columns at these addresses, as the fit sees them, and their residuals."""
+    rows, turned = room.rows, room.turned
+    columns, width = turn.coefficients.shape[1], turn.root.shape[0]
+    for j in range(turn.ones):
+        for row in range(count):
+            rows[j, row] = 1.0
+    for j in range(turn.ones, turn.centre.size):
+        values = numba.carray(pointer_to(addresses[j - turn.ones] + 8 * begin), count)
+        middle = turn.centre[j]
+        for row in range(count):
+            rows[j, row] = values[row] - middle
+        if turn.means.shape[0]:
+            for row in range(count):
+                rows[j, row] -= turn.means[labels[begin + row], j - turn.ones]
+    for target in range(turn.over_units.size):
+        over = turn.over_units[target]
+        for row in range(count):
+            turned[width + target, row] = rows[columns + target, row] * over
+        for j in range(columns):
+            coefficient = turn.coefficients[target, j]
+            for row in range(count):
+                turned[width + target, row] -= coefficient * rows[j, row]
+    for k in range(width):
+        for row in range(count):
+            turned[k, row] = 0.0
+        for j in range(columns):
+            factor = turn.root[k, j]
+            if factor != 0.0:
+                for row in range(count):
+                    turned[k, row] += factor * rows[j, row]
+
+
+@compiled
+def add_squares(addresses, count, labels, weights, turn, power, room, sums):  # type: ignore[no-untyped-def]
+    """Add the squares of the scores of rows, a matrix for each target, upper triangles in whole groups.
+
+    Residuals are divided by what a row leaves to the others to the power of half of `power`. Return the least of that,
+    and where it is.
+
+    Parameters
+    ----------
+    weights
+        Empty where each is one.
+    """
+    width, targets = turn.root.shape[0], turn.over_units.size
+    turned, scaled, left = room.turned, room.scaled, room.left
+    least, where = np.inf, np.int64(0)
+    for begin in range(0, count, STRIP_ROWS):
+        rows = min(STRIP_ROWS, count - begin)
+        _turn_strip(addresses, begin, rows, labels, turn, room)
+        if power:
+            for row in range(rows):
+                left[row] = 0.0
+            for k in range(width):
+                for row in range(rows):
+                    left[row] += turned[k, row] * turned[k, row]
+            for row in range(rows):
+                left[row] = 1.0 - (left[row] * weights[begin + row] if weights.size else left[row])
+            for row in range(rows):
+                if left[row] < least:
+                    least, where = left[row], np.int64(begin + row)
+                left[row] = left[row] if power == 2 else np.sqrt(left[row])
+        for target in range(targets):
+            residuals = turned[width + target]
+            if weights.size:
+                for row in range(rows):
+                    residuals[row] *= weights[begin + row]
+            if power:
+                for row in range(rows):
+                    residuals[row] /= left[row]
+            for k in range(width):
+                for row in range(rows):
+                    scaled[k, row] = turned[k, row] * residuals[row]
+            add_products(room.scaled_at, np.int64(0), rows, sums[target])
+    return least, where
+
+
+@compiled
+def add_clusters(addresses, count, labels, weights, turn, room, near, squares):  # type: ignore[no-untyped-def]
+    """Add the products of turned columns and residuals with one another to those of each cluster: upper triangles.
+
+    Parameters
+    ----------
+    near
+        Room for the rows in the order of their clusters.
+    squares
+        One matrix per cluster.
+    """
+    turned, step = room.turned, near.shape[1]
+    sizes, places = np.zeros(squares.shape[0], np.int64), np.empty(count, np.int64)
+    find_places(labels, sizes, places)
+    for begin in range(0, count, STRIP_ROWS):
+        rows = min(STRIP_ROWS, count - begin)
+        _turn_strip(addresses, begin, rows, labels, turn, room)
+        if weights.size:
+            for row in range(rows):
+                room.left[row] = np.sqrt(weights[begin + row])
+            for k in range(turn.root.shape[0] + turn.over_units.size):
+                for row in range(rows):
+                    turned[k, row] *= room.left[row]
+        if rows >= LANES:
+            place_columns(room.turned_at, rows, places[begin : begin + rows], near)
+        else:
+            for k in range(step):
+                for row in range(rows):
+                    near[places[begin + row], k] = turned[k, row]
+    first = 0
+    for cluster in range(sizes.size):
+        if sizes[cluster]:
+            add_row_products(near[first : first + sizes[cluster]], sizes[cluster], step, False, squares[cluster])
+            first += sizes[cluster]
