@@ -218,3 +218,18 @@ def test_sessions(spark_engine: Any) -> None:
         assert spark_engine.session.range(3).count() == 3
     with pytest.raises(InputError, match="has a Spark session already"):
         get_engine("spark://127.0.0.1:1")
+
+
+def test_another_thread_does_not_stop_the_session(spark_engine: Any) -> None:
+    """No session is active for it in Java; after an interrupt that holds for the first thread too."""
+
+    def open_and_close() -> None:
+        with get_engine("spark") as engine:
+            sessions.append(engine.session)  # type: ignore[attr-defined]
+
+    sessions: list[Any] = []
+    thread = threading.Thread(target=open_and_close)
+    thread.start()
+    thread.join()
+    assert sessions == [spark_engine.session]
+    assert spark_engine.session.range(3).count() == 3

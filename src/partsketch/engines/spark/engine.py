@@ -62,7 +62,7 @@ class SparkEngine(Engine):
         if where is not None and not isinstance(where, str):
             self.session = where
         else:
-            self.session = session_class.getActiveSession()
+            self.session = _running(session_class)
             master = _master(where, workers)
             if self.session is None:
                 self.session = _start(session_class, master, where)
@@ -111,6 +111,23 @@ class SparkEngine(Engine):
                 bundles = bundle_tasks(len(tasks), workers, *([_MOST_TASKS_IN_MEMORY] if sends_rows else []))
                 jobs = FileJobs(self._context, source, request, tasks, bundles, sends_rows)
             yield from run_jobs(self._context, jobs, progress, deadline)
+
+
+def _running(session_class: Any) -> Any:
+    """Return the session of this process, None where there is none.
+
+    Spark knows an active session for a thread of Java's. Another Python thread, or this one after an interrupt, talks
+    to another such thread, where none is active: the session would be taken for one started here, and be stopped.
+    """
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        session = session_class.active()
+    except PySparkRuntimeError:
+        return None
+    # A context that was stopped without its session: Spark itself starts another then.
+    context = getattr(session, "_sc", None)
+    return None if context is not None and context._jsc is None else session
 
 
 def _versions(context: Any) -> dict[str, object]:
