@@ -25,6 +25,12 @@ $(STAMPS)/dev: pyproject.toml src/partsketch/_version.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	@mkdir -p $(STAMPS) && touch $@ $(STAMPS)/run
 
+# What Python and numba compile is kept beside the sources: made here once, not by every process of the tests.
+$(STAMPS)/compiled: | $(STAMPS)/dev
+	$(BIN)/python -m compileall -q -j 2 src
+	$(BIN)/python -m tests.compiled_kernels
+	@touch $@
+
 $(STAMPS)/bench: $(STAMPS)/dev benchmarks/requirements.txt
 	$(BIN)/python -m pip install --quiet --requirement benchmarks/requirements.txt
 	@touch $@
@@ -33,19 +39,19 @@ quickstart: $(STAMPS)/run
 	$(BIN)/python examples/quickstart.py
 
 # All that tests need, so that they can run where nothing can be installed.
-setup: $(STAMPS)/dev
+setup: $(STAMPS)/dev $(STAMPS)/compiled
 
 # The smoke suite is for other versions and the wheel (make lowest, make test-wheel): all that it does is tested elsewhere.
-test: $(STAMPS)/dev
+test: setup
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/smoke
 
 # While developing: no clusters, browsers, simulations or anything else that takes a fifth of a second; under a minute
 # once the kernels are compiled.
-test-quick: $(STAMPS)/dev
+test-quick: setup
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 # How long every test takes, on a quiet machine: decides which are quick, and with which files a run begins.
-durations: $(STAMPS)/dev
+durations: setup
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --junitxml=.pytest_cache/durations.xml
 	$(BIN)/python -m tests.durations .pytest_cache/durations.xml
 

@@ -87,7 +87,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make test-quick` leaves out, and begin with the dearest files, so that all processes end together."""
+    """Mark what `make test-quick` leaves out, and begin with the clusters and the dearest files.
+
+    Then all processes end together, and clusters are started once.
+    """
     durations = read_durations()
     longest: dict[Path, float] = {}
     for item in items:
@@ -97,7 +100,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if file in SLOW or seconds or "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
     # Whole files: fixtures of a file are made once as long as its tests follow one another.
-    items.sort(key=lambda item: -longest[item.path])
+    items.sort(key=lambda item: (not _on_clusters(item), -longest[item.path]))
+
+
+def _on_clusters(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("xdist_group")
+    return mark is not None and mark.args == ("clusters",)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
-"""Real clusters on this machine, two worker processes each, started once per session.
+"""Real clusters on this machine, two worker processes each, started once.
 
-All tests of clusters carry the same `xdist_group`: one process runs them and starts each cluster once, and what they
-compile is compiled once.
+All tests of clusters carry the same `xdist_group`: one process runs them, before all others, and starts each cluster
+once. It ends them when it leaves this folder: a cluster that waits takes time from the other tests.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def missing(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def dask_engine() -> Iterator[Any]:
     need("distributed")
     from partsketch.engines.dask import DaskEngine
@@ -41,7 +41,7 @@ def dask_engine() -> Iterator[Any]:
         yield engine
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ray_engine() -> Iterator[Any]:
     need("ray")
     from partsketch.engines.ray import RayEngine
@@ -54,7 +54,7 @@ def ray_engine() -> Iterator[Any]:
         yield engine
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark_engine() -> Iterator[Any]:
     need("pyspark")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
