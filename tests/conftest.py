@@ -1,8 +1,10 @@
-"""Settings for all tests: no network, how Hypothesis draws its examples, and a browser."""
+"""Settings for all tests: no network, no seed by chance, how Hypothesis draws its examples, and a browser."""
 
 from __future__ import annotations
 
 import os
+import random
+import secrets
 import shutil
 import signal
 from collections.abc import Iterator
@@ -41,6 +43,13 @@ def _one_calibration(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Plans measure the machine once, for all tests of all workers; the user's own measurements are left alone."""
     base = tmp_path_factory.getbasetemp()
     os.environ["XDG_CACHE_HOME"] = str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Draw fresh seeds, where a test gives none, by the name of the test: what passes once passes always."""
+    drawn = random.Random(item.nodeid)
+    secrets.randbits = lambda k: drawn.getrandbits(k)
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def header_of(summary: Summary) -> dict[str, Any]:
 
 
 def test_the_numbers_are_normal_and_independent() -> None:
-    """400,000 numbers; the test of Kolmogorov and Smirnov fails once in a million runs when all is well."""
+    """400,000 numbers of given bytes: what the operating system would give is made into normal numbers here."""
     out = np.empty((400, 1000))
     fill_system_normals(2.0, out)
     assert kstest(out.ravel() / 2.0, "norm").pvalue > 1e-6

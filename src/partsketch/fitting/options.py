@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from os import PathLike, fspath
@@ -210,7 +211,7 @@ def seed_from(random_state: Any, checkpoint: str | PathLike[str] | None = None) 
         if seed is not None:
             return seed
     if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+        return secrets.randbits(64)
     if _is_count(random_state):
         if not 0 <= random_state < 2**64:
             raise InputError(f"random_state is {random_state}: give a whole number from 0 to 2**64 - 1.")

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 import partsketch as ps
+from partsketch.sites.noisy.mechanism import SENSITIVITY
+from partsketch.theory.gaussian_mechanism import gaussian_scale
 
 BOUNDS: dict[str, Any] = {
     "a": {"lower": 0, "upper": 100, "centre": 50, "spread": 10},
@@ -22,6 +24,13 @@ def table(rows: int = 5000, seed: int = 0) -> pa.Table:
     draw = np.random.default_rng(seed)
     a, b = draw.normal(50, 10, rows), draw.uniform(-3, 3, rows)
     return pa.table({"a": a, "b": b, "y": 1 + np.column_stack([a, b]) @ TRUTH + draw.normal(size=rows)})
+
+
+def seeded_noise(count: int, epsilon: float, delta: float, seed: int) -> np.ndarray:
+    """Return whole numbers with the law of `draw_noise`, the same every time, for tests that count how often."""
+    scale = gaussian_scale(epsilon, delta) * SENSITIVITY
+    drawn = np.random.default_rng(seed).normal(0, scale, count)
+    return np.array([round(value) for value in drawn.tolist()], dtype=object)
 
 
 def noisy(folder: Path, rows: Any = None, **keywords: Any) -> ps.NoisySummary:

@@ -89,11 +89,11 @@ def test_without_noise_and_clipping_it_is_least_squares(tmp_path: Path, monkeypa
 
 
 def test_noise_is_that_of_the_promise() -> None:
-    """10,000 numbers: their deviation is known to 0.7%; the test of Kolmogorov fails once in a million good runs."""
+    """10,000 numbers of OpenDP, which takes no seed: either line fails once in ten million good runs."""
     drawn = np.array(mechanism.draw_noise(10_000, 1.0, 1e-6), dtype=np.float64)
     scale = gaussian_scale(1.0, 1e-6) * mechanism.SENSITIVITY
     assert drawn.std() == pytest.approx(scale, rel=0.04)
-    assert kstest(drawn / scale, "norm").pvalue > 1e-6
+    assert kstest(drawn / scale, "norm").pvalue > 1e-7
 
 
 def test_the_file_holds_noise_of_the_stated_size(tmp_path: Path) -> None:
@@ -103,9 +103,9 @@ def test_the_file_holds_noise_of_the_stated_size(tmp_path: Path) -> None:
     products = np.stack([summary.products for summary in monkey])
     deviations = products.std(axis=0, ddof=1) / monkey[0].promise.noise
     on, beside = np.diagonal(deviations), deviations[np.triu_indices(4, 1)]
-    # A mean square of 40 × 4 and 40 × 6 numbers: 11% and 9% (one standard error), five of them for both.
-    assert np.mean(on**2) == pytest.approx(1.0, abs=0.55)
-    assert np.mean(beside**2) == pytest.approx(0.5, abs=0.25)
+    # Mean squares of 39 × 4 and 39 × 6 degrees of freedom: once in 50 million good runs they are further away.
+    assert np.mean(on**2) == pytest.approx(1.0, abs=0.75)
+    assert np.mean(beside**2) == pytest.approx(0.5, abs=0.3)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,8 @@ def test_a_formula_with_given_levels_is_released(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.jsonl"
     formula = "y ~ C(g) + log(a + 1)"
     levels = {"C(g)": ["u", "v"]}
-    summary = ps.sketch(rows, formula, epsilon=1.0, bounds=bounds, levels=levels, ledger=ledger)
+    # At ε = 10 the loss has 30 standard deviations of its noise, where 8 are enough to state its share without a doubt.
+    summary = ps.sketch(rows, formula, epsilon=10.0, bounds=bounds, levels=levels, ledger=ledger)
     model = ps.combine(ps.NoisySummary.from_bytes(summary.to_bytes()))
     assert model.feature_names == ("C(g)[T.v]", "log(a + 1)")
     assert model.predict(rows.slice(0, 5)).shape == (5,)
@@ -234,7 +235,8 @@ def test_bounds_of_the_rows_themselves_are_suspected(tmp_path: Path) -> None:
 
 
 def test_it_is_a_model_of_the_truth(tmp_path: Path) -> None:
-    summary = noisy(tmp_path, table(50_000))
+    """At ε = 5 the loss has 25 ± 1 standard deviations of its noise: no file is near the 8 where a share is doubted."""
+    summary = noisy(tmp_path, table(50_000), epsilon=5.0)
     model = ps.combine(summary)
     errors = model.standard_errors[1:]
     assert np.all(np.abs(model.coefficients[:, 0] - TRUTH) < 5 * errors)
