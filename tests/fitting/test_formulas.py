@@ -140,6 +140,16 @@ def test_sites_agree_on_levels_and_knots(model: ps.Model, tmp_path: Path) -> Non
     assert ps.sketch(FRAME, FORMULA, private=True, site="n", levels=given).about.private
 
 
+@pytest.mark.parametrize(("levels", "held"), [(["true", "false"], "True and False"), (["1", "x"], "whole numbers")])
+def test_levels_that_a_column_cannot_have(levels: list[str], held: str) -> None:
+    rows = {"b": [True, False] * 50, "k": [1, 2] * 50, "y": [float(i) for i in range(100)]}
+    name = "b" if "true" in levels else "k"
+    with pytest.raises(
+        ps.InputError, match=f"'C\\({name}\\)' were given as '{levels[0]}', .* column holds {held}: write"
+    ):
+        ps.sketch(rows, f"y ~ C({name})", sketch="triangular", levels={f"C({name})": levels})
+
+
 def test_rounds_are_refused() -> None:
     sketch = ps.sketch(FRAME, "fare ~ log(distance)", site="n", random_state=1, sketch_size=40)
     with pytest.raises(ps.InputError, match="Sketches of a formula are combined without rounds"):

@@ -119,11 +119,13 @@ def test_the_leverage_is_that_of_the_rows() -> None:
     moved = rows.set_column(0, "a", pa.array(1e6 + 1e-3 * rows["a"].to_numpy()))
     values = np.column_stack([np.ones(501), *(rows[name].to_numpy() for name in ("a", "b", "y"))])
     expected = np.einsum("ij,ji->i", values, np.linalg.solve(values.T @ values, values.T)).max()
+    # Where rare levels were allowed too nobody would look.
+    allow = [name for name in CONCERNS if name != "rare-levels"]
     for kind in ("triangular", "gaussian"):
-        options = SketchOptions(sketch=kind, seed=1, allow=tuple(CONCERNS))
+        options = SketchOptions(sketch=kind, seed=1, allow=allow)
         made = sketch_source(DataRequest(moved, "y").open(None, True), options, LocalEngine(2))
         assert made.leverages[0] == pytest.approx(expected, rel=1e-5)
-    options = SketchOptions(sketch="triangular", seed=1, n_partitions=2, allow=tuple(CONCERNS))
+    options = SketchOptions(sketch="triangular", seed=1, n_partitions=2, allow=allow)
     halves = sketch_source(DataRequest(rows, "y").open(None, True), options, LocalEngine(2)).leverages
     first = values[:251]
     expected = np.einsum("ij,ji->i", first, np.linalg.solve(first.T @ first, first.T)).max()
@@ -215,7 +217,7 @@ def test_summaries_that_can_be_read_once_are_said_not_to_be_checked() -> None:
 def test_summarise_refuses_with_a_site_and_warns_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A file with a site is meant to be read beside others; one without stays where the rows are."""
+    """A file with a site is meant to be read beside others; one without stays where the rows are. Both are checked."""
     monkeypatch.chdir(tmp_path)
     pq.write_table(with_row(table(), a=1e6), "rows.parquet")
     command = ["summarise", "rows.parquet", "-o", "rows.psk"]
@@ -224,13 +226,17 @@ def test_summarise_refuses_with_a_site_and_warns_without(
     assert not Path("rows.psk").exists()
     assert run([*command, "--site", "north", "--allow", "leverage"]) == 0
     assert not capsys.readouterr().err
-    assert run([*command, "--allow", "few-rows"]) == 2
-    capsys.readouterr()
-    monkeypatch.setattr("partsketch.sites.disclosure.checks.look_at_rows", lambda *_: pytest.fail("rows were read"))
     assert run(command) == 0
-    assert "not looked for: single rows" in capsys.readouterr().out
+    told = capsys.readouterr().err
+    assert "Row 100 alone makes 100%" in told
+    assert "with --site NAME" in told
     assert run([*command, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["checked"] is False
+    assert "Row 100 alone" in json.loads(capsys.readouterr().out)["warnings"][0]
+    assert run([*command, "--allow", "leverage"]) == 0
+    assert not capsys.readouterr().err
+    # Where all is allowed that rows could tell they are read once.
+    monkeypatch.setattr("partsketch.sites.disclosure.checks.look_at_rows", lambda *_: pytest.fail("rows were read"))
+    assert run([*command, "--site", "north", "--allow", "leverage", "--allow", "rare-levels"]) == 0
 
 
 def test_summarise_says_what_counts_tell_without_a_second_pass(
@@ -243,7 +249,7 @@ def test_summarise_says_what_counts_tell_without_a_second_pass(
     told = capsys.readouterr()
     assert "partition '0' holds exact sums of products of 95 rows" in told.err
     assert "with --site NAME" in told.err
-    assert "not looked for" not in told.out
+    assert "rare levels were not looked for besides" in told.err
     assert len(ps.read_summaries("rows.psk")) == 4
 
 

@@ -10,11 +10,8 @@ import click
 from partsketch.cli.options import column_names, csv_options, keyword_option
 from partsketch.cli.outputs import check_outputs
 from partsketch.cli.paths import NamedPath
-from partsketch.cli.printing import print_json, say, warn
+from partsketch.cli.printing import print_json, warn
 from partsketch.cli.site_options import disclosure_options, levels_option, read_levels
-
-#: What is said of files of which counts tell nothing.
-_UNSEEN = "not looked for: single rows that it shows; before the file leaves this place, make it with --site NAME"
 
 
 @click.command(
@@ -37,7 +34,9 @@ _UNSEEN = "not looked for: single rows that it shows; before the file leaves thi
     show_default=True,
     help="Refuse missing values, or drop their rows.",
 )
-@click.option("--site", default="", help="Name of this site: the file leaves it, and may not show single rows.")
+@click.option(
+    "--site", default="", help="Name of this site: the file leaves it, and is refused if it shows single rows."
+)
 @click.option("--label", default="", help="Name of these rows, such as a day.")
 @disclosure_options
 @levels_option
@@ -58,7 +57,7 @@ def command(
     as_json: bool,
     **keywords: Any,
 ) -> None:
-    """Summarise DATA exactly, in one pass, in one small file for `partsketch ask`."""
+    """Summarise DATA exactly in one small file for `partsketch ask`, and look for single rows that it shows."""
     from partsketch.report.summaries_table import describe_summaries, print_summaries
     from partsketch.sites.options import SketchOptions
     from partsketch.sites.summarise import request_of, summarise_data
@@ -70,15 +69,12 @@ def command(
         data, column_names(columns), formula, weights=weights, encode=encode, missing=missing, levels=levels
     )
     # Whoever names a site means a file that is read beside those of others.
-    stays = not (keywords["site"] or allow)
-    options = SketchOptions.made_of(sketch="triangular", allow=allow, stays=stays, **keywords)
+    options = SketchOptions.made_of(sketch="triangular", allow=allow, stays=not keywords["site"], **keywords)
     summaries, sentences = summarise_data(request, options, engine)
     summaries.save(output)
     for sentence in sentences:
         warn(sentence)
     if as_json:
-        print_json({**describe_summaries(str(output), summaries), "checked": not stays, "warnings": list(sentences)})
+        print_json({**describe_summaries(str(output), summaries), "warnings": list(sentences)})
         return
     print_summaries(str(output), summaries)
-    if stays and not sentences:
-        say(_UNSEEN)

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from partsketch.engines.base import Engine
 from partsketch.engines.gather import Gathered
-from partsketch.sites.disclosure.concerns import Concern, Facts, concerns_of, refuse
+from partsketch.sites.disclosure.concerns import OF_SINGLE_ROWS, Concern, Facts, concerns_of, refuse
 from partsketch.sites.disclosure.leverages import Shown, look_at_rows
 from partsketch.sites.options import SketchOptions
 from partsketch.sketches.base import get_sketch
 from partsketch.sources.base import Source
 from partsketch.summaries.partitions import Partitioning
+
+_UNSEEN = "Single rows of high leverage and rare levels were not looked for"
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,9 @@ def check_disclosure(
 ) -> Looked:
     """Refuse files that show single rows, unless that is allowed; say what could not be checked.
 
-    A file of several partitions shows each of them: every one is looked at as if it were a file of its own. Of files
-    that stay with the rows only what counts tell is said, as a warning: they are made in one pass.
+    A file of several partitions shows each of them: every one is looked at as if it were a file of its own. Of a file
+    that stays with the rows what would be refused is said in a warning. Rows are read once more unless all that they
+    could tell is allowed.
     """
     assert options.allow is not None
     random = get_sketch(options.sketch).is_random
@@ -37,18 +40,16 @@ def check_disclosure(
     unknown = tuple(None for _ in nothing)
     # What counts alone tell is refused before rows are read once more.
     told = refuse(_concerns(source, partitioning, options, gathered, nothing), options.allow, options.stays)
-    if options.stays:
-        return Looked(unknown, (told,) if told else ())
+    # Of a secret sketch the largest leverage is told even where it is allowed.
+    if told or (not random and set(options.allow) >= OF_SINGLE_ROWS):
+        return Looked(unknown, (f"{told} {_UNSEEN} besides.",) if told else ())
     if not source.replayable:
-        unseen = (
-            f"Single rows of high leverage and rare levels were not looked for: a {source.description} can be read "
-            "only once; pass a table or a file to have them checked."
-        )
-        return Looked(unknown, (unseen,))
+        once = f"a {source.description} can be read only once; pass a table or a file to have them checked"
+        return Looked(unknown, (f"{_UNSEEN}: {once}.",))
     factors = None if random else gathered.summaries
     shown = look_at_rows(source, partitioning, options.fit_intercept, engine, factors)
-    refuse(_concerns(source, partitioning, options, gathered, shown), options.allow)
-    return Looked(tuple(None if found is None else found.leverage for found in shown), ())
+    told = refuse(_concerns(source, partitioning, options, gathered, shown), options.allow, options.stays)
+    return Looked(tuple(None if found is None else found.leverage for found in shown), (told,) if told else ())
 
 
 def _concerns(

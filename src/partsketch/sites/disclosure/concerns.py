@@ -21,6 +21,8 @@ CONCERNS = {
     "leverage": f"a row of leverage above {LARGEST_LEVERAGE}",
     "large-sketch": "a sketch with as many rows as the data",
 }
+#: Of these rows that are read once more are needed; the others follow from counts.
+OF_SINGLE_ROWS = {"rare-levels", "leverage"}
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,10 @@ def refuse(concerns: Iterable[Concern], allow: Sequence[str], stays: bool = Fals
     told, *others = first.values()
     also = f" Besides: {', '.join(other.name for other in others)}." if others else ""
     if stays:
-        return f"{told.sentence}; with --site NAME, for a file that leaves this place, it is refused.{also}"
+        return (
+            f"{told.sentence}. The file names no site, so it is written; with --site NAME, for a file that leaves this "
+            f"place, it is refused (--allow {told.name} allows it).{also}"
+        )
     raise InputError(
         f"{told.sentence}, or allow it by name (--allow {told.name}; in Python allow=[{told.name!r}]).{also}"
     )

@@ -17,7 +17,7 @@ from partsketch.sources.faults import Fault, Missing, complete_rows, missing_fau
 from partsketch.sources.formula.assembly import RawColumns, category_values, level_text, made_faults
 from partsketch.sources.formula.bases import basis_of
 from partsketch.sources.formula.contrasts import written_levels
-from partsketch.sources.formula.design import CATEGORY, NUMBER, Factor
+from partsketch.sources.formula.design import CATEGORY, NUMBER, Factor, level_values
 from partsketch.sources.formula.evaluation import Evaluator
 from partsketch.sources.formula.expressions import Expression, constants, stateful_calls
 from partsketch.sources.formula.values import ExactSums, ValueTable
@@ -258,6 +258,18 @@ def with_given(factors: tuple[Factor, ...], given: Given | None) -> tuple[Factor
     return tuple(_with_given(factor, given or {}) for factor in factors)
 
 
+def _check_given(factor: Factor) -> None:
+    """Refuse levels that the column, as it was read, cannot have."""
+    try:
+        level_values(factor)
+    except InputError as error:
+        held = {"truth": "True and False", "integer": "whole numbers"}.get(factor.level_type, "numbers")
+        raise InputError(
+            f"The levels of {factor.expression!r} were given as {', '.join(map(repr, factor.levels[:3]))}, and the "
+            f"column holds {held}: write the levels so, or the column as text."
+        ) from error
+
+
 def _with_given(factor: Factor, given: Given) -> Factor:
     levels = given.get(factor.expression) or written_levels(factor)
     single = factor.inner.names
@@ -268,6 +280,7 @@ def _with_given(factor: Factor, given: Given) -> Factor:
         if len(set(texts)) != len(texts) or not texts:
             raise InputError(f"The levels of {factor.expression!r} must be a list of distinct texts.")
         factor = replace(factor, levels=texts)
+        _check_given(factor)
     state = {text: given[text] for text, _ in stateful_calls(factor.whole) if text in given}
     for text, numbers in state.items():
         if not isinstance(numbers, list | tuple) or not all(isinstance(number, int | float) for number in numbers):
