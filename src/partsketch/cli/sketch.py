@@ -82,7 +82,7 @@ def command(
     options = SketchOptions.made_of(site=site, **keywords)
     first = file_names(output, output_directory, site, ["0"] if options.cuts else None)[0]
     read = [path for path in (levels_path, keywords["bounds"]) if path is not None]
-    check_outputs({"--output": first, "--ledger": keywords["ledger"]}, request.data, read)
+    check_outputs({"--output": first, **_ledger_files(options)}, request.data, read)
     if levels_path is not None:
         request = replace(request, levels=read_levels(levels_path))
     if options.epsilon is not None:
@@ -107,6 +107,16 @@ def command(
         print_json({"files": told})
     else:
         print_sketches(written, row_sentences(written, made.leverages))
+
+
+def _ledger_files(options: SketchOptions) -> dict[str, Path | None]:
+    """Return what a release writes beside its file: the ledger, also where none is named, and its lock."""
+    if options.epsilon is None:
+        return {"--ledger": None if options.ledger is None else Path(options.ledger)}
+    from partsketch.sites.noisy.ledger import USUAL_LEDGER, lock_of
+
+    ledger = Path(options.ledger or USUAL_LEDGER)
+    return {"--ledger": ledger, "the lock of the ledger": lock_of(ledger)}
 
 
 def _release(

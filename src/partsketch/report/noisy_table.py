@@ -48,7 +48,7 @@ def print_noisy(written: Sequence[tuple[str, NoisySummary]], sentences: Sequence
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("file", "site"):
         table.add_column(heading)
-    for heading in ("ε", "δ", "columns", "rows, with noise", "bytes"):
+    for heading in ("ε", "δ", "columns", "rows, clipped, with noise", "bytes"):
         table.add_column(heading, justify="right")
     for name, summary in written:
         promise = summary.promise

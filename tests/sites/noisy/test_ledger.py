@@ -171,6 +171,12 @@ def test_the_command_needs_a_site_and_keeps_the_budget(
     assert run([*asked, "-o", "first.psk"]) == 2
     assert "name the site (--site)" in capsys.readouterr().err
     assert run([*asked, "-o", "first.psk", "--site", "north"]) == 0
+    # The ledger that nobody named, and its lock, are no places for the file.
+    kept = Path("partsketch-ledger.jsonl").read_bytes()
+    for place in ("partsketch-ledger.jsonl", "partsketch-ledger.jsonl.lock"):
+        assert run([*asked, "-o", place, "--site", "north", "--label", "again"]) == 2
+        assert "name the same file" in capsys.readouterr().err
+    assert Path("partsketch-ledger.jsonl").read_bytes() == kept
     assert run([*asked, "-o", "second.psk", "--site", "north"]) == 2
     assert "above the budget of 1.2" in capsys.readouterr().err
     assert sorted(path.name for path in Path().glob("*.psk")) == ["first.psk"]

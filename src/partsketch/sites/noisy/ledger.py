@@ -183,6 +183,11 @@ def enter(path: Path, entry: Entry, budget: float | None) -> Spent:
     return spent
 
 
+def lock_of(path: Path) -> Path:
+    """Return the file that keeps other writers of a ledger out."""
+    return Path(f"{os.path.realpath(path)}.lock")
+
+
 def now() -> str:
     """Return the time for an entry."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -191,7 +196,7 @@ def now() -> str:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Keep other writers out; the lock is that of the operating system, and ends with the process."""
-    lock = Path(f"{os.path.realpath(path)}.lock")
+    lock = lock_of(path)
     try:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
