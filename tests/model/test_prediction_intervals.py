@@ -52,8 +52,9 @@ def test_the_command_writes_them(tmp_path: Path) -> None:
     asked = ["predict", str(tmp_path / "model.json"), str(tmp_path / "new.csv"), "-o", str(output)]
     assert run([*asked, "--interval", "prediction", "--level", "0.8"]) == 0
     written = pd.read_csv(output)
-    assert list(written.columns) == ["prediction", "lower", "upper"]
-    np.testing.assert_allclose(written, model.predict(NEW, interval="prediction", level=0.8), rtol=1e-12)
+    assert list(written.columns) == ["prediction", "lower", "upper", "standard_error"]
+    np.testing.assert_allclose(written.iloc[:, :3], model.predict(NEW, interval="prediction", level=0.8), rtol=1e-12)
+    np.testing.assert_allclose(written["standard_error"], model.prediction_errors(NEW), rtol=1e-12)
 
 
 def test_several_targets_and_what_has_no_interval() -> None:

@@ -223,7 +223,8 @@ def test_numbers_whose_squares_get_lost_are_refused(size: float) -> None:
 
 
 def test_segments_depend_on_columns_and_groups_alone() -> None:
-    assert [group_segment_rows(22, groups) for groups in (2, 200, 1000, 20_000)] == [2**16, 2**16, 2**17, 2**18]
+    assert [group_segment_rows(22, groups) for groups in (2, 200, 1000, 20_000)] == [2**17, 2**17, 2**17, 2**18]
+    assert [group_segment_rows(50, groups) for groups in (200, 1000)] == [2**16, 2**17]
     assert group_segment_rows(2000, 2) == 2**12
 
 

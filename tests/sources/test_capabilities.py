@@ -53,6 +53,7 @@ class Able(SourceWrapper):
     }
     lenient = False
     labelless = False
+    threads = 1
 
     def leaving_finiteness(self) -> Source:
         found = Able(self.source)
@@ -62,6 +63,11 @@ class Able(SourceWrapper):
     def leaving_labels(self) -> Source:
         found = Able(self.source)
         found.__dict__["labelless"] = True
+        return found
+
+    def decoded_by(self, threads: int) -> Source:
+        found = Able(self.source)
+        found.__dict__["threads"] = threads
         return found
 
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[Block]:
@@ -95,6 +101,7 @@ MEANT = {
     (WatchedSource, "leaving_finiteness"),
     (WatchedSource, "sliced"),
     (WatchedSource, "leaving_labels"),
+    (WatchedSource, "decoded_by"),
     (LabelledSource, "leaving_labels"),
     # The one has labels of its own, the other none.
     (LabelledSource, "partition_count"),
@@ -122,7 +129,7 @@ def all_subclasses(kind: type) -> set[type]:
 def test_every_wrapper_is_looked_at() -> None:
     assert set(wrapped()) == all_subclasses(SourceWrapper)
     assert set(Able.answers) == set(PROPERTIES)
-    assert METHODS == ["leaving_finiteness", "leaving_labels", "sliced"]
+    assert METHODS == ["decoded_by", "leaving_finiteness", "leaving_labels", "sliced"]
 
 
 @pytest.mark.parametrize("name", PROPERTIES)
@@ -144,6 +151,12 @@ def test_leaving_finiteness_goes_through(wrapper: SourceWrapper) -> None:
 def test_leaving_labels_goes_through(wrapper: SourceWrapper) -> None:
     inner = wrapper.leaving_labels().source  # type: ignore[attr-defined]
     assert inner.labelless is ((type(wrapper), "leaving_labels") not in MEANT)
+
+
+@pytest.mark.parametrize("wrapper", wrapped().values(), ids=lambda wrapper: type(wrapper).__name__)
+def test_decoding_by_threads_goes_through(wrapper: SourceWrapper) -> None:
+    inner = wrapper.decoded_by(3).source  # type: ignore[attr-defined]
+    assert inner.threads == (1 if (type(wrapper), "decoded_by") in MEANT else 3)
 
 
 @pytest.mark.parametrize("wrapper", wrapped().values(), ids=lambda wrapper: type(wrapper).__name__)

@@ -34,7 +34,7 @@ from partsketch.cli.printing import print_json, say
 @click.option(
     "--interval",
     type=click.Choice(["confidence", "prediction"]),
-    help="Add columns lower and upper: of the mean of such rows, or of a new row.",
+    help="Add columns lower and upper, of the mean of such rows or of a new row, and standard_error of that mean.",
 )
 @click.option("--level", type=float, default=0.95, show_default=True, help="Nominal coverage of the intervals.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -32,6 +32,8 @@ def usable_cores() -> int:
 _MOST_TASKS = 4
 #: Most numbers of a segment that several threads share: each holds those of one or two.
 _MOST_NUMBERS = 2**22
+#: Most threads that decode one row group; each holds two blocks of its columns.
+_MOST_READERS = 4
 
 
 class _StoppedError(Exception):
@@ -75,9 +77,12 @@ class LocalEngine(Engine):
         shared = len(source.feature_names) > WIDEST_KERNEL
         threads = self.threads if shared else min(self.threads, len(bundles))
         # A large row group is decoded in one place, by whoever sums the next rows of it; where these would take too
-        # much memory, by a thread that does nothing else.
+        # much memory, by a thread that does nothing else. Other threads decode some of its columns ahead: to decode
+        # takes as long as to sum, and who sums must not wait.
         together = self.threads // threads if source.boundaries else 1
         width = len(source.feature_names) + len(source.target_names)
+        if together > 1:
+            source = source.decoded_by(min(together, _MOST_READERS))
         if together > 1 and width * request.segment_rows > _MOST_NUMBERS:
             source, together = ReadAhead(source), 1
         # Who holds the rows of a segment may as well read them at once.

@@ -17,6 +17,9 @@ from partsketch.model.prediction_intervals import blocks_with_intervals
 from partsketch.sources.base import Source
 from partsketch.sources.files.paths import local_files
 
+#: Columns of a target that has an interval.
+_WITH_INTERVAL = ("prediction", "lower", "upper", "standard_error")
+
 
 def write_predictions(
     model: Model,
@@ -39,13 +42,13 @@ def write_predictions(
     missing
         "error" refuses missing values; "drop" leaves their rows out and adds a column "row" that says which are there.
     interval, level
-        As in `Model.predict`: adds the columns "lower" and "upper".
+        As in `Model.predict`: adds the columns "lower" and "upper", and "standard_error" of the mean of such rows.
     """
     import pyarrow as pa
 
     names = ["prediction"] if len(model.target_names) == 1 else [f"prediction_{name}" for name in model.target_names]
     if interval is not None:
-        names = [name.replace("prediction", end, 1) for name in names for end in ("prediction", "lower", "upper")]
+        names = [name.replace("prediction", end, 1) for name in names for end in _WITH_INTERVAL]
     fields = [pa.field(name, pa.float64()) for name in names]
     if missing == "drop":
         fields.insert(0, pa.field("row", pa.int64()))
@@ -70,8 +73,8 @@ def _blocks(
     if interval is None:
         yield from model.predict_blocks(source)
         return
-    for row_numbers, values in blocks_with_intervals(model, source, interval, level):
-        yield row_numbers, values.reshape(len(values), -1)
+    for row_numbers, values, errors in blocks_with_intervals(model, source, interval, level):
+        yield row_numbers, np.concatenate([values, errors[:, :, None]], axis=2).reshape(len(values), -1)
 
 
 def _writer_for(output: Path) -> Any:

@@ -58,8 +58,8 @@ def _covariance(model: Model, number: int) -> FloatArray:
 
 def blocks_with_intervals(
     model: Model, source: Source, interval: str, level: float
-) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
-    """Yield row numbers and fit, lower, upper, shape (rows, targets, 3)."""
+) -> Iterator[tuple[NDArray[np.int64], FloatArray, FloatArray]]:
+    """Yield row numbers, fit, lower, upper, shape (rows, targets, 3), and standard errors of the mean of such rows."""
     from scipy.special import stdtrit
 
     if interval not in ("confidence", "prediction"):
@@ -73,7 +73,7 @@ def blocks_with_intervals(
         noise = np.array([_noise(model, number) for number in range(len(model.target_names))])
     for row_numbers, values, errors in blocks_with_errors(model, source):
         reach = quantiles * np.sqrt(errors**2 + noise)
-        yield row_numbers, np.stack([values, values - reach, values + reach], axis=2)
+        yield row_numbers, np.stack([values, values - reach, values + reach], axis=2), errors
 
 
 def _noise(model: Model, number: int) -> float:
@@ -85,7 +85,7 @@ def _noise(model: Model, number: int) -> float:
 
 def intervals_of_predictions(model: Model, source: Source, interval: str, level: float) -> FloatArray:
     """Return fit, lower and upper of all rows: (rows, 3), or (rows, targets, 3) for several."""
-    parts = [values for _, values in blocks_with_intervals(model, source, interval, level)]
+    parts = [values for _, values, _ in blocks_with_intervals(model, source, interval, level)]
     found = np.concatenate(parts) if parts else np.empty((0, len(model.target_names), 3))
     return found[:, 0] if len(model.target_names) == 1 else found
 

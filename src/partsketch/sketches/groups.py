@@ -30,6 +30,8 @@ from partsketch.sketches.triangular import TriangularSketch
 _ROWS_PER_GROUP = 128
 #: Numbers that a segment of rows holds at most: 64 MB.
 _MOST_NUMBERS = 2**23
+#: Columns up to which twice the rows stay in the cache.
+_NARROW = 32
 #: Columns whose values are all smaller, or of which one is larger, have squares that get lost.
 _SMALLEST, _LARGEST = 1e-140, 1e140
 #: Rows that a group keeps as they are, per column: then its sums have as many numbers as the rows at most.
@@ -44,9 +46,10 @@ def padded(width: int) -> int:
 def group_segment_rows(width: int, groups: int) -> int:
     """Return how many row numbers make a segment: it depends on the number of columns and groups alone.
 
-    Rows that stay in the cache are quicker to put in order; of many groups there should be some rows each.
+    Rows that stay in the cache are quicker to put in order, but every segment costs a merge; of many groups there
+    should be some rows each.
     """
-    rows = 2**16
+    rows = 2**17 if width <= _NARROW else 2**16
     while rows < 2**18 and rows < _ROWS_PER_GROUP * groups:
         rows *= 2
     while rows > 2**12 and rows * width > _MOST_NUMBERS:

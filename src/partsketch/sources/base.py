@@ -184,6 +184,10 @@ class Capabilities(Protocol):
         """Return this source without labels of rows, for a pass that needs none; rows that have none stay left out."""
         return cast(Source, self)
 
+    def decoded_by(self, threads: int) -> Source:
+        """Return this source, rows that lie in one piece being decoded by several threads, where that can be done."""
+        return cast(Source, self)
+
     def sliced(self, start: int, stop: int | None) -> Source | None:
         """Return the source of rows start to stop, numbered from zero, where rows are held; None where they are not."""
         return None

@@ -42,3 +42,10 @@ def look_up(numbers, first, last, table, labels):  # type: ignore[no-untyped-def
         known = known and label >= 0
         labels[row] = max(label, 0)
     return known
+
+
+@compiled
+def mark(numbers, first, seen):  # type: ignore[no-untyped-def]
+    """Note which whole numbers occur, in places counted from the first."""
+    for number in numbers:
+        seen[number - first] = True

@@ -156,6 +156,10 @@ class ColumnSource(Capabilities):
         """Return this source without labels: to find the text of every row among all texts takes longer than a fit."""
         return replace(self, leaves_labels=True)
 
+    def decoded_by(self, threads: int) -> ColumnSource:
+        """Return this source, a row group being decoded by several threads."""
+        return replace(self, rows=self.rows.decoded_by(threads))
+
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[ColumnBlock]:
         """Yield rows start to stop, converted and checked."""
         assembler = _Assembler(self)

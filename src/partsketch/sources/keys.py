@@ -8,6 +8,7 @@ import numpy as np
 
 from partsketch.sources.arrow_values import BoolArray
 from partsketch.sources.base import IntArray
+from partsketch.sources.code_kernels import mark
 
 Key = int | float | str
 
@@ -66,7 +67,7 @@ def distinct(numbers: IntArray) -> IntArray:
     first, last = int(numbers.min()), int(numbers.max())
     if last - first < _WIDEST_TABLE * len(numbers):
         seen = np.zeros(last - first + 1, dtype=bool)
-        seen[numbers - first] = True
+        mark(np.ascontiguousarray(numbers), first, seen)
         return np.flatnonzero(seen) + first
     ordered = np.sort(numbers)
     return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])

@@ -96,6 +96,10 @@ class StorageCapabilities(Protocol):
         """Return the same rows with their number known."""
         return self
 
+    def decoded_by(self, threads: int) -> Self:
+        """Return the same rows, those that lie in one piece being decoded by several threads."""
+        return self
+
     def explain_text(self, name: str) -> str:
         """Say, if it is known, which value keeps a column from being numeric; empty where types are declared."""
         return ""

@@ -142,6 +142,10 @@ class SourceWrapper(Capabilities):
         """Return this source without labels of rows."""
         return self.around(self.source.leaving_labels())
 
+    def decoded_by(self, threads: int) -> Source:
+        """Return this source, rows that lie in one piece being decoded by several threads."""
+        return self.around(self.source.decoded_by(threads))
+
     def sliced(self, start: int, stop: int | None) -> Source | None:
         """Return the source of rows start to stop, numbered from zero, if rows are held."""
         part = self.source.sliced(start, stop)

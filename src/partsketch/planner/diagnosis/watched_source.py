@@ -238,6 +238,10 @@ class WatchedSource(SourceWrapper):
         """Return this source: the watcher goes by labels."""
         return self
 
+    def decoded_by(self, threads: int) -> Source:
+        """Return this source: others must read it with the same watcher."""
+        return self
+
     def sliced(self, start: int, stop: int | None) -> None:
         """Refuse: what is watched stays in this process."""
 

@@ -177,6 +177,10 @@ class FolderRows(StorageCapabilities):
         """Return these rows with their number known."""
         return replace(self, rows=self.rows.counted())
 
+    def decoded_by(self, threads: int) -> Self:
+        """Return these rows, those of a row group being decoded by several threads."""
+        return replace(self, rows=self.rows.decoded_by(threads))
+
     def explain_text(self, name: str) -> str:
         """Say which folder keeps a column of mostly numbers from being numeric."""
         folder = next((folder for folder in self.folders if folder.name == name), None)

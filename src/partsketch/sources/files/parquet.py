@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -13,6 +14,7 @@ from partsketch.sources.files.file_rows import TypedFileRows, common_columns
 from partsketch.sources.files.filesystems import reading
 from partsketch.sources.files.paths import DataFiles
 from partsketch.sources.memory.tables import cut
+from partsketch.sources.read_ahead import Ahead
 from partsketch.sources.storage import Column, RawBlock, clip, schema_columns
 
 # Without a buffer pyarrow reads whole column chunks, which for large row groups is most of the memory of a fit. On
@@ -25,6 +27,11 @@ REMOTE_BUFFER = 1 << 20
 BATCH_BYTES = 1 << 24
 BATCH_UNIT = 4096
 
+#: Columns that a thread should decode at least: fewer take no longer than it takes to hand them over.
+_READER_COLUMNS = 4
+#: Batches of its columns that such a thread holds at most: the last one it gave, and two for those who sum.
+_READER_BATCHES = 3
+
 
 @dataclass(frozen=True)
 class ParquetRows(TypedFileRows):
@@ -36,10 +43,13 @@ class ParquetRows(TypedFileRows):
         For every file the number of rows of each row group.
     texts
         Names of the columns that are delivered as text.
+    readers
+        How many threads decode a row group, some of the columns each.
     """
 
     group_sizes: tuple[tuple[int, ...], ...]
     texts: tuple[str, ...] = ()
+    readers: int = 1
 
     @property
     def random_access(self) -> bool:
@@ -55,6 +65,10 @@ class ParquetRows(TypedFileRows):
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> Self:
         """Return the rows with these columns, which must be numbers in every file or text in every file."""
         return replace(super().choose(names, texts), texts=tuple(texts))
+
+    def decoded_by(self, threads: int) -> Self:
+        """Return the same rows, the columns of a row group being shared out among threads."""
+        return replace(self, readers=threads)
 
     def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
         """Yield the rows; each call opens the files it needs for itself."""
@@ -73,13 +87,42 @@ class ParquetRows(TypedFileRows):
         # Whole multiples, so that most tiles of rows, which are powers of two, lie within one batch.
         multiples = BATCH_BYTES // (8 * max(1, len(self.chosen))) // BATCH_UNIT
         batch_rows = min(block_rows, BATCH_UNIT * max(1, multiples))
-        with _open(self.data_files, index, texts) as file:
-            position = ends[groups[0]]
-            for batch in file.iter_batches(batch_rows, groups, columns=list(self.chosen), use_threads=False):
+
+        def batches(names: Sequence[str]) -> Generator[Any, None, None]:
+            with _open(self.data_files, index, texts) as file:
+                yield from file.iter_batches(batch_rows, groups, columns=list(names), use_threads=False)
+
+        readers = max(1, min(self.readers, len(self.chosen) // _READER_COLUMNS))
+        shares = [batches(self.chosen[number::readers]) for number in range(readers)]
+        position = ends[groups[0]]
+        with closing(shares[0] if readers == 1 else _side_by_side(shares)) as whole:
+            for batch in whole:
                 yield from cut(batch, self.chosen, position, first, last, block_rows, name, file_start)
                 position += batch.num_rows
                 if position >= last:
                     return
+
+
+def _side_by_side(shares: Sequence[Iterator[Any]]) -> Generator[Any, None, None]:
+    """Yield batches with the columns of all shares, each of which a thread decodes ahead.
+
+    Shares may be cut in different places: texts are, where their dictionary changes.
+    """
+    import pyarrow as pa
+
+    with ExitStack() as threads:
+        ahead = [threads.enter_context(closing(Ahead(share, _READER_BATCHES))) for share in shares]
+        held: list[Any] = [next(share, None) for share in ahead]
+        while all(batch is not None for batch in held):
+            rows = min(batch.num_rows for batch in held)
+            parts = [batch if batch.num_rows == rows else batch.slice(0, rows) for batch in held]
+            fields = [field for part in parts for field in part.schema]
+            columns = [column for part in parts for column in part.columns]
+            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+            held = [
+                next(share, None) if batch.num_rows == rows else batch.slice(rows)
+                for share, batch in zip(ahead, held, strict=True)
+            ]
 
 
 def parquet_rows(data_files: DataFiles) -> ParquetRows:
