@@ -128,5 +128,5 @@ def test_a_file_with_a_promise_tells_no_more_than_it_allows(delta: float) -> Non
 
 
 def test_the_same_attack_sees_through_half_of_the_noise() -> None:
-    """With δ = 0.01 half of the noise flags 15% more than e^ε times the false alarms: eight standard errors."""
+    """With δ = 0.01 half of the noise flags 15% more than e^ε times the false alarms: seven standard errors."""
     assert told_too_much(*scores_of(0.01, share=2), 0.01)
