@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -30,6 +31,10 @@ COMMANDS = {
     "reproduce": "partsketch.cli.reproduce",
     "completion": "partsketch.cli.completion",
 }
+
+#: Objects made before the first look for garbage. Loading libraries makes hundreds of thousands and hardly any garbage;
+#: Python would look through them a hundred times.
+_OBJECTS_UNSEEN = 50_000
 
 
 class _LazyCommands(click.Group):
@@ -81,7 +86,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not last_resort.prepare_streams():
         complain("Error: The standard output is closed: lead it to a file or to /dev/null.")
         sys.exit(2)
-    sys.exit(run(arguments))
+    gc.set_threshold(_OBJECTS_UNSEEN)
+    code = run(arguments)
+    # What there is goes with the process: Python need not look through it once more.
+    gc.freeze()
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str] | None) -> int:

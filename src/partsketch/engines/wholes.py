@@ -11,9 +11,7 @@ from partsketch.common.linalg.double_double import DoubleDouble
 from partsketch.sketches.accumulator import FloatArray
 from partsketch.sketches.base import get_sketch
 from partsketch.sketches.centre import is_needed
-from partsketch.sketches.groups import factors_of, give_back_room
 from partsketch.sources.base import Source
-from partsketch.summaries.group_summaries import GroupSummaries
 from partsketch.summaries.merge import PieceFold
 from partsketch.summaries.partitions import UNKNOWN_END
 from partsketch.summaries.provenance import About, Part
@@ -64,6 +62,9 @@ def of_groups(
     fold: PieceFold, count: int, columns: tuple[str, ...], rows_seen: int
 ) -> tuple[Sequence[Summary], tuple[int, ...], tuple[float, ...], FloatArray]:
     """Return summaries, rows, weights and the range of the targets of partitions that were summed side by side."""
+    from partsketch.sketches.groups import factors_of, give_back_room
+    from partsketch.summaries.group_summaries import GroupSummaries
+
     whole = fold.take(0)
     counts, weights = np.zeros(count, dtype=np.int64), np.zeros(count)
     summaries: Sequence[Summary] = ()

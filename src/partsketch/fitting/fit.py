@@ -16,9 +16,8 @@ from partsketch.engines.base import Engine
 from partsketch.engines.gather import Gathered, gather, guided
 from partsketch.fitting.memory import Sizes, check_memory, gathering_bytes
 from partsketch.fitting.options import FitOptions
-from partsketch.fitting.refinement.exact import Refined
 from partsketch.fitting.refinement.routes import FACTOR_ROUTE, is_sparse, refine_if_quicker
-from partsketch.fitting.robust.errors import RowErrors, check_replayable
+from partsketch.fitting.robust.asked import check_replayable, errors_asked
 from partsketch.fitting.robust.vcov import IID
 from partsketch.fitting.sketch_size import choose_sketch_size, counted_if_needed
 from partsketch.model.build import Circumstances, build_model
@@ -36,6 +35,8 @@ from partsketch.summaries.tasks import INTERCEPT, SummaryRequest
 
 if TYPE_CHECKING:
     from partsketch.engines.checkpoint import Checkpoint
+    from partsketch.fitting.refinement.exact import Refined
+    from partsketch.fitting.robust.errors import RowErrors
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
                 gathered = gather(rows, request, engine, options.tolerance, checkpoint)
         _check_rows(gathered, options, len(features))
         circumstances = ({**reasons, **(chosen or {})}, tuple(warnings), left_out, unreadable)
-        errors = None if options.vcov == IID else RowErrors(source, partitioning, engine, options.vcov)
+        errors = errors_asked(source, partitioning, engine, options.vcov)
         return finish_fit(source, options, engine.name, gathered, refined, *circumstances, errors=errors)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from partsketch.common.errors import InputError
 from partsketch.sources.base import Block, Source
 from partsketch.summaries.feeder import TOO_LARGE, NotFiniteError
-from partsketch.summaries.group_walk import walk_groups
 from partsketch.summaries.merge import merge_in_order
 from partsketch.summaries.scattered import scattered_pieces
 from partsketch.summaries.tasks import Feeder, PassRequest, Piece, SummaryRequest, Task, TaskResult
@@ -57,6 +56,8 @@ def summarise_rows(
 def _pieces(source: Source, request: PassRequest, blocks: Iterator[Block]) -> Iterator[Piece]:
     """Yield the pieces of all segments, in the way that suits the partitions."""
     if isinstance(request, SummaryRequest) and request.merging.by_group:
+        from partsketch.summaries.group_walk import walk_groups
+
         return walk_groups(source, request, blocks)
     if request.partitioning.bounds is not None:
         return _contiguous(source, request, blocks)

@@ -16,12 +16,14 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.compiled import compiled, compiled_with
-from partsketch.common.linalg.lanes import LANES, transpose_eight, turn_columns
+from partsketch.common.linalg.lanes import LANES, POINTER, index_of, place_of, transpose_eight, turn_columns
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -31,6 +33,9 @@ _inlined = compiled_with(inline="always")
 
 #: Columns are worked on in groups of this many: four by four sums stay in registers.
 GROUP = 4
+
+#: Sums may be split among the lanes of vector registers; the compiled order is the same in every call.
+_REORDERED = ("reassoc", "contract", "nsz")
 
 #: Rows that are read again for every pair of groups: those of a few columns should stay in the first-level cache.
 STRIP_ROWS = 1024
@@ -53,60 +58,45 @@ def pointer_to(typing_context: Any, address: Any) -> Any:
     return signature, generate
 
 
-# Sums may be split among the lanes of vector registers; the compiled order is the same in every call.
-@compiled_with(fastmath={"reassoc", "contract", "nsz"})
-def _group_products(addresses: IntArray, i: int, j: int, begin: int, rows: int, out: FloatArray) -> None:
-    """Add the inner products of columns i to i + 3 with columns j to j + 3, from row `begin` on."""
-    a0 = numba.carray(pointer_to(addresses[i] + 8 * begin), rows)
-    a1 = numba.carray(pointer_to(addresses[i + 1] + 8 * begin), rows)
-    a2 = numba.carray(pointer_to(addresses[i + 2] + 8 * begin), rows)
-    a3 = numba.carray(pointer_to(addresses[i + 3] + 8 * begin), rows)
-    b0 = numba.carray(pointer_to(addresses[j] + 8 * begin), rows)
-    b1 = numba.carray(pointer_to(addresses[j + 1] + 8 * begin), rows)
-    b2 = numba.carray(pointer_to(addresses[j + 2] + 8 * begin), rows)
-    b3 = numba.carray(pointer_to(addresses[j + 3] + 8 * begin), rows)
-    s00 = s01 = s02 = s03 = 0.0
-    s10 = s11 = s12 = s13 = 0.0
-    s20 = s21 = s22 = s23 = 0.0
-    s30 = s31 = s32 = s33 = 0.0
-    for row in range(rows):
-        y0, y1, y2, y3 = b0[row], b1[row], b2[row], b3[row]
-        x = a0[row]
-        s00 += x * y0
-        s01 += x * y1
-        s02 += x * y2
-        s03 += x * y3
-        x = a1[row]
-        s10 += x * y0
-        s11 += x * y1
-        s12 += x * y2
-        s13 += x * y3
-        x = a2[row]
-        s20 += x * y0
-        s21 += x * y1
-        s22 += x * y2
-        s23 += x * y3
-        x = a3[row]
-        s30 += x * y0
-        s31 += x * y1
-        s32 += x * y2
-        s33 += x * y3
-    out[i, j] += s00
-    out[i, j + 1] += s01
-    out[i, j + 2] += s02
-    out[i, j + 3] += s03
-    out[i + 1, j] += s10
-    out[i + 1, j + 1] += s11
-    out[i + 1, j + 2] += s12
-    out[i + 1, j + 3] += s13
-    out[i + 2, j] += s20
-    out[i + 2, j + 1] += s21
-    out[i + 2, j + 2] += s22
-    out[i + 2, j + 3] += s23
-    out[i + 3, j] += s30
-    out[i + 3, j + 1] += s31
-    out[i + 3, j + 2] += s32
-    out[i + 3, j + 3] += s33
+@intrinsic
+def _group_products(typing_context, addresses, i, j, begin, rows, out):  # type: ignore[no-untyped-def]
+    """Add the inner products of columns i to i + 3 with columns j to j + 3, from row `begin` on.
+
+    Written as LLVM code for the sake of the first fit after an installation: the same as a function takes the compiler
+    half a second more, nearly all of it to find out the types of forty entries of arrays.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        places, matrix = (
+            context.make_array(signature.args[which])(context, builder, arguments[which]) for which in (0, 5)
+        )
+        _, first, second, top, count, _ = arguments
+        integer, double = ir.IntType(64), ir.DoubleType()
+
+        def column(begin: Any, number: int) -> Any:
+            place = place_of(builder, places.data, builder.add(begin, index_of(number)), integer)
+            return place_of(builder, builder.inttoptr(builder.load(place, typ=integer), POINTER), top)
+
+        left, right = ([column(begin, number) for number in range(GROUP)] for begin in (first, second))
+        pairs = [(one, other) for one in range(GROUP) for other in range(GROUP)]
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(double, 0.0)) for _ in pairs]
+        with cgutils.for_range(builder, count) as loop:
+            xs, ys = (
+                [builder.load(place_of(builder, data, loop.index), typ=double) for data in side]
+                for side in (left, right)
+            )
+            for (one, other), total in zip(pairs, sums, strict=True):
+                product = builder.fmul(xs[one], ys[other], flags=_REORDERED)
+                builder.store(builder.fadd(builder.load(total, typ=double), product, flags=_REORDERED), total)
+        step = builder.extract_value(matrix.shape, 1)
+        for (one, other), total in zip(pairs, sums, strict=True):
+            row = builder.mul(builder.add(first, index_of(one)), step)
+            place = place_of(builder, matrix.data, builder.add(row, builder.add(second, index_of(other))))
+            builder.store(builder.fadd(builder.load(place, typ=double), builder.load(total, typ=double)), place)
+        return context.get_dummy_value()
+
+    integer = types.intp
+    return types.void(addresses, integer, integer, integer, integer, out), generate
 
 
 @_inlined
@@ -139,7 +129,9 @@ def gram_of_columns(addresses: IntArray, rows: int, out: FloatArray) -> None:
     """
     _clear(out)
     for begin in range(0, rows, STRIP_ROWS):
-        add_products(addresses, begin, min(STRIP_ROWS, rows - begin), out)
+        # Compared, not `min`: that is one more function to compile.
+        left = rows - begin
+        add_products(addresses, begin, left if left < STRIP_ROWS else STRIP_ROWS, out)
     _mirror(out)
 
 
@@ -202,8 +194,8 @@ def gram_of_rows(
 @compiled
 def _copy_columns(sources: IntArray, targets: IntArray, begin: int, count: int) -> None:
     for column in range(sources.size):
-        values = numba.carray(pointer_to(sources[column] + 8 * begin), count)
-        out = numba.carray(pointer_to(targets[column]), count)
+        values = pointer_to(sources[column] + 8 * begin)
+        out = pointer_to(targets[column])
         for row in range(count):
             out[row] = values[row]
 

@@ -19,7 +19,8 @@ from partsketch.engines.tolerance import Tolerance
 from partsketch.fitting.absorbed.level_pass import LevelRequest, segment_rows_for
 from partsketch.fitting.fit import Fit, finish_fit
 from partsketch.fitting.options import FitOptions
-from partsketch.fitting.robust.errors import Absorbed, RowErrors, check_replayable
+from partsketch.fitting.robust.asked import check_replayable
+from partsketch.fitting.robust.errors import Absorbed, RowErrors
 from partsketch.fitting.robust.vcov import IID
 from partsketch.model.model import Model
 from partsketch.model.record import PartitionRecord

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.engines.base import Engine
 from partsketch.fitting.options import FitOptions
-from partsketch.fitting.refinement.exact import Refined, Refinement
 from partsketch.sketches.centre import middle_if_narrow, rows_to_look_at
 from partsketch.sources.base import Source
 from partsketch.summaries.partitions import UNKNOWN_END, Partitioning
+
+if TYPE_CHECKING:
+    from partsketch.fitting.refinement.exact import Refined
 
 #: Dense rows: fewer columns, or fewer rows per column, leave nothing to gain (docs/exact.md has the table).
 LEAST_DENSE_COLUMNS, LEAST_ROWS_PER_COLUMN = 400, 50
@@ -60,6 +64,8 @@ def refine_if_quicker(
             if _lies_far_from_zero(source):
                 return None, FACTOR_ROUTE
             why = f"the Gram matrix of the first rows of {columns} columns is too ill-conditioned to be relied on"
+    from partsketch.fitting.refinement.exact import Refinement
+
     refinement = Refinement(source, partitioning, options.fit_intercept, engine, _SEED)
     refined = refinement.sparse() if sparse else refinement.dense()
     if refined is None:

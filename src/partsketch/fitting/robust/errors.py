@@ -132,15 +132,6 @@ class RowErrors:
         return whole
 
 
-def check_replayable(source: Source, vcov: str) -> None:
-    """Refuse rows that can be read only once, before any work."""
-    if not source.replayable:
-        raise InputError(
-            f"vcov={vcov!r} reads the rows twice, and a {source.description} can be read only once: pass a table "
-            "(reader.read_all()) or a file."
-        )
-
-
 def _check_memory(request: ScoreRequest, targets: int) -> None:
     width = request.width
     numbers = 1 + targets * request.stride + (width * (width + 1) // 2 if request.kind == "CRV3" else 0)

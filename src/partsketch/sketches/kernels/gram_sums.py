@@ -34,7 +34,10 @@ def add_scaled_gram(
         nothing += product[i, i] - product[i, i]
         for j in range(width):
             out[i, j] = total[i, j] + product[i, j] * (scale[i] * scale[j])
-        largest = max(largest, out[i, i] / before[i])
+        growth = out[i, i] / before[i]
+        # Compared, not `max`: that is one more function to compile.
+        if growth > largest:
+            largest = growth
     return largest if nothing == 0.0 else -1.0
 
 
