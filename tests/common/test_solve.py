@@ -10,14 +10,19 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
 from partsketch.common.linalg import solve
-from partsketch.common.linalg.solution import condition_of
-from partsketch.common.linalg.solve import solve_factor, solve_least_squares, tall_factor
+from partsketch.common.linalg.solution import Solution, condition_of
+from partsketch.common.linalg.solve import solve_least_squares, tall_factor
+from partsketch.common.linalg.solve_many import solve_factors, tall_factors
 
 FloatArray = NDArray[np.float64]
 
 
 def names(count: int) -> tuple[str, ...]:
     return tuple(f"c{i}" for i in range(count))
+
+
+def known_factor(factor: FloatArray) -> Solution | None:
+    return solve_factors(factor[None], 1, 0, np.zeros(1))[0]
 
 
 def low_rank(generator: np.random.Generator, rows: int, width: int, rank: int) -> FloatArray:
@@ -235,14 +240,54 @@ def test_the_factor_of_a_tall_matrix_is_that_of_householder(noise: float, unit: 
 
 def test_a_known_factor_gives_the_solution_of_the_rows() -> None:
     rows = np.random.default_rng(1).normal(size=(400, 9)) + 2.0
-    known, plain = solve_factor(tall_factor(rows), 1, 0, 0.0), solve_least_squares(rows, names(8))
+    known, plain = known_factor(tall_factor(rows)), solve_least_squares(rows, names(8))
     assert known is not None
     assert np.allclose(known.coefficients, plain.coefficients, rtol=0, atol=1e-12)
     assert known.residual_sums == pytest.approx(plain.residual_sums, rel=1e-12)
     # Doubles are not enough for one whose columns are dependent, nor are fewer rows than columns.
     rows[:, 3] = rows[:, 2] + rows[:, 1]
-    assert solve_factor(tall_factor(rows), 1, 0, 0.0) is None
-    assert solve_factor(rows[:7], 1, 0, 0.0) is None
+    assert known_factor(tall_factor(rows)) is None
+    assert known_factor(rows[:7]) is None
+    assert known_factor(np.zeros((9, 9))) is None
+
+
+@pytest.mark.parametrize("width", [3, 40, 150, 420])
+def test_many_factors_are_solved_as_each_alone(width: int) -> None:
+    """Inverses and conditions go three ways, by the number of columns; one triangle is as good as dependent."""
+    generator = np.random.default_rng(width)
+    parts = [generator.normal(size=(3 * width + 5, width + 2)) * 10.0 ** (i - 2) for i in range(4)]
+    parts[2][:, 1] = parts[2][:, 2]
+    factors = tall_factors(parts)
+    for part, factor in zip(parts, factors, strict=True):
+        np.testing.assert_array_equal(factor, tall_factor(part))
+    found = solve_factors(np.stack(factors), 2, 1, np.zeros(4))
+    assert [solution is None for solution in found] == [False, False, True, False]
+    for part, solution in zip(parts, found, strict=True):
+        if solution is not None:
+            alone = solve_least_squares(part, names(width), 2, 1)
+            # Both are backward stable: they differ by rounding times the condition, which is below 30 here.
+            np.testing.assert_allclose(solution.coefficients, alone.coefficients, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(solution.residual_sums, alone.residual_sums, rtol=1e-11)
+            assert solution.condition == pytest.approx(alone.condition, rel=1e-3)
+            np.testing.assert_allclose(
+                solution.inverse_root @ solution.inverse_root.T,
+                np.linalg.inv(part[:, :width].T @ part[:, :width]),
+                rtol=1e-8,
+                atol=1e-10 * float(np.abs(solution.inverse_root).max()) ** 2,
+            )
+
+
+def test_of_many_tall_matrices_those_that_need_it_are_factored_by_rows() -> None:
+    generator = np.random.default_rng(8)
+    parts = [generator.normal(size=(50, 5)) for _ in range(3)]
+    parts[1][:, 4] = parts[1][:, 3] + 1e-6 * generator.normal(size=50)
+    for part, factor in zip(parts, tall_factors(parts), strict=True):
+        np.testing.assert_array_equal(factor, tall_factor(part))
+    # One whose squares are beyond doubles, and one with fewer rows than twice the columns, change nothing for others.
+    for odd in (1e200 * parts[0], parts[0][:7]):
+        for part, factor in zip([odd, *parts], tall_factors([odd, *parts]), strict=True):
+            np.testing.assert_array_equal(factor, tall_factor(part))
+    assert tall_factors([]) == []
 
 
 def test_tall_rows_are_factored_in_strips(monkeypatch: pytest.MonkeyPatch) -> None:

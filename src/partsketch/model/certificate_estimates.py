@@ -131,4 +131,4 @@ def _inclusions(summary: Summary) -> FloatArray:
     weighted = abs(summary.weight_sum - summary.row_count) > 1e-9 * summary.row_count
     with_ones = INTERCEPT in summary.columns and not weighted
     ones = summary.matrix[:, summary.columns.index(INTERCEPT)] if with_ones else None
-    return get_sketch(summary.kind).chances(len(summary.matrix), summary.row_count, ones)
+    return get_sketch(summary.kind).chances(summary.height, summary.row_count, ones)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.model.methods import Method
 from partsketch.model.moments import exact_moments, moments_of_sketches
-from partsketch.model.regression import Combination, Regression, solve_summary
+from partsketch.model.regression import Combination, Regression, solve_summaries
 from partsketch.model.stacking import combine_stack
 from partsketch.sketches.base import get_sketch
 from partsketch.summaries.summary import Summary
@@ -38,10 +38,7 @@ def combine_average(summaries: Sequence[Summary], regression: Regression, of_sam
     """
     total = sum(summary.weight_sum for summary in summaries)
     shares = [1.0 if of_same_rows else summary.weight_sum / total for summary in summaries]
-    solutions = tuple(
-        solve_summary(summary, regression, regression.penalty * share)
-        for summary, share in zip(summaries, shares, strict=True)
-    )
+    solutions = tuple(solve_summaries(summaries, regression, [regression.penalty * share for share in shares]))
     weights = _weights(summaries, regression)
     coefficients = np.zeros((len(regression.features), len(regression.targets)))
     for weight, solution in zip(weights, solutions, strict=True):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.common.linalg.solve import tall_factor
+from partsketch.common.linalg.solve_many import tall_factors
 from partsketch.summaries.summary import Summary, common_centre
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class _Picked:
         #: Factors of those that are kept, where they are smaller by far: made once, for units and for solving.
         self.triangles: list[FloatArray] | None = None
         if self._kept is not None and all(_is_tall(part) for part in self._kept):
-            self.triangles = [tall_factor(part.high) for part in self._kept]
+            self.triangles = tall_factors([part.high for part in self._kept])
         self._stack: FloatArray | None = None
         if self._kept is not None:
             self._stack = np.vstack(self.triangles) if self.triangles is not None else _stacked(self._kept)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partsketch.common.linalg.solve import solve_least_squares
 from partsketch.model.methods import METHODS
@@ -14,6 +15,8 @@ from partsketch.summaries.summary import Summary
 
 if TYPE_CHECKING:
     from partsketch.model.certificate import Certificate
+
+FloatArray = NDArray[np.float64]
 
 
 def of_averaged_fit(
@@ -27,7 +30,7 @@ def of_averaged_fit(
     variance = loss / (rows - columns) if rows > columns else None
     total = _residual_sum(summaries, regression.features[: regression.free_columns], regression.targets[number])
     if sketched:
-        size = sum(summary.matrix.shape[0] for summary in summaries)
+        size = sum(summary.height for summary in summaries)
         total *= size / (size - regression.free_columns)
     return variance, 1.0 - loss / total if total > 0 else None
 
@@ -55,7 +58,7 @@ def estimated_r_squared(
     if METHODS[method].sketched:
         # Sketches of the whole are k looks at the same rows: their mean counts the rows once.
         looks = len(summaries) if method == "whole" else 1
-        size = sum(summary.matrix.shape[0] for summary in summaries)
+        size = sum(summary.height for summary in summaries)
         total *= size / (size - free_columns) / looks
         rows = sum(summary.row_count for summary in summaries) / looks
         loss = noise * (rows - len(features))
@@ -66,7 +69,13 @@ def estimated_r_squared(
 
 def _residual_sum(summaries: Sequence[Summary], features: tuple[str, ...], target: str) -> float:
     """Return the residual sum of squares of the target on these features, from all summaries stacked."""
-    rows = np.vstack([summary.select((*features, target)) for summary in summaries])
+    rows = np.vstack([_rows((*features, target), summary) for summary in summaries])
     if not features:
         return float(rows[:, 0] @ rows[:, 0])
     return float(solve_least_squares(rows, features).residual_sums[0])
+
+
+def _rows(columns: tuple[str, ...], summary: Summary) -> FloatArray:
+    """Return rows with the same sums of products of these columns: few, where the triangle has been made."""
+    triangle: FloatArray | None = vars(summary).get("triangle")
+    return summary.select(columns) if triangle is None else triangle[:, summary.places(columns)]

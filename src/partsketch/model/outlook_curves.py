@@ -78,7 +78,7 @@ def planned_outlook(
     for it, the outlook is found at once, without them.
     """
     later = partial(_look_ahead_on_one_thread, method, summaries, combination, regression, certificates)
-    small = sum(summary.matrix.size for summary in summaries) <= SMALL
+    small = sum(summary.height * len(summary.columns) for summary in summaries) <= SMALL
     return later if small or _is_affordable(method, summaries, regression) else Settled(later())
 
 
@@ -108,7 +108,7 @@ def _look_ahead(
     merges = _counts_up_to(count)
     known = _is_affordable(method, summaries, regression)
     divergences, why_not = _divergences(kind.by_partition, kind.sketched, known, summaries, regression)
-    size = summaries[0].matrix.shape[0] if kind.sketched else usual_size(columns)
+    size = summaries[0].height if kind.sketched else usual_size(columns)
     rows = sum(summary.row_count for summary in summaries) if kind.by_partition else exact_rows(combination, summaries)
     targets = []
     for target, certificate in zip(regression.targets, certificates, strict=True):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.solution import Solution
-from partsketch.common.linalg.solve import sketch_rounding, solve_factor, solve_least_squares, solve_ridge
+from partsketch.common.linalg.solve import sketch_rounding, solve_least_squares, solve_ridge
+from partsketch.common.linalg.solve_many import at_once, solve_factors
 from partsketch.model.coordinates import Coordinates
 from partsketch.sketches.base import get_sketch
 from partsketch.summaries.summary import Summary
@@ -94,17 +96,43 @@ def restored(combination: Combination, regression: Regression) -> Combination:
     return replace(combination, coefficients=coordinates.coefficients(combination.coefficients), solutions=solutions)
 
 
+def solve_summaries(
+    summaries: Sequence[Summary], regression: Regression, penalties: Sequence[float]
+) -> Iterator[Solution]:
+    """Yield the solutions of the regressions that summaries stand for, some of them solved at once."""
+    some = at_once(len(summaries[0].columns))
+    for begin in range(0, len(summaries), some):
+        part = [summaries[i] for i in range(begin, min(begin + some, len(summaries)))]
+        for summary, penalty, solution in zip(part, penalties[begin:], _solved_at_once(part, regression), strict=False):
+            good = solution is not None and penalty <= 0
+            yield solution if solution is not None and good else _solve_alone(summary, regression, penalty)
+
+
+def _solved_at_once(summaries: Sequence[Summary], regression: Regression) -> list[Solution | None]:
+    """Return solutions of sketches without a penalty by their triangles; None where there is more to look at."""
+    nothing: list[Solution | None] = [None] * len(summaries)
+    simple = all(get_sketch(summary.kind).is_random and summary.low is None for summary in summaries)
+    if not simple or regression.penalty > 0:
+        return nothing
+    columns = regression.features + regression.targets
+    triangles = [summary.triangle[:, summary.places(columns)] for summary in summaries]
+    if any(triangle.shape != (len(columns), len(columns)) for triangle in triangles):
+        return nothing
+    roundings = np.array([sketch_rounding(summary.row_count) for summary in summaries])
+    return solve_factors(np.stack(triangles), len(regression.targets), regression.free_columns, roundings)
+
+
 def solve_summary(summary: Summary, regression: Regression, penalty: float = 0.0) -> Solution:
     """Solve the regression that a summary stands for, with this penalty on its rows."""
+    return next(solve_summaries([summary], regression, [penalty]))
+
+
+def _solve_alone(summary: Summary, regression: Regression, penalty: float) -> Solution:
     columns = regression.features + regression.targets
     places = summary.places(columns)
     random = get_sketch(summary.kind).is_random
     shape = (len(regression.targets), regression.free_columns)
     rounding = sketch_rounding(summary.row_count) if random else 0.0
-    if random and penalty <= 0 and summary.low is None:
-        solution = solve_factor(summary.triangle[:, places], *shape, rounding)
-        if solution is not None:
-            return solution
     matrix, low = summary.select(columns), None if summary.low is None else summary.low[:, places]
     if penalty <= 0:
         locations = None if regression.coordinates is None else regression.coordinates.locations

@@ -91,7 +91,7 @@ def stack_choices(summaries: Sequence[Summary], regression: Regression) -> tuple
 
 def _as_asked(summaries: Sequence[Summary]) -> str:
     """Say that equal weights were asked for, and where others are likely to lose less."""
-    rates = np.array([len(summary.matrix) / summary.row_count for summary in summaries])
+    rates = np.array([summary.height / summary.row_count for summary in summaries])
     if rates.max() < _UNEVEN * rates.min():
         return "as asked"
     return (
@@ -111,6 +111,6 @@ def _choice(summaries: Sequence[Summary], regression: Regression, target: str) -
         why = str(error).rstrip(".")
     if regression.weighting == "auto":
         return StackChoice("rows", equal, 0.0, f"nothing can be said of weights: {why}")
-    sizes, counts = [len(summary.matrix) for summary in summaries], [summary.row_count for summary in summaries]
+    sizes, counts = [summary.height for summary in summaries], [summary.row_count for summary in summaries]
     weights = weights_by_counts(sizes, counts, law_of_kind(summaries[0].kind))
     return StackChoice("information", weights, 0.0, f"as asked, by counts of rows alone: {why}")

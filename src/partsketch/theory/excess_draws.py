@@ -17,7 +17,9 @@ their share as the upper ends miss less often, as far as the draws have μ = 0: 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,8 @@ DRAWS = 8192
 _SEED = 20140
 #: Draws at a time, which bounds the memory.
 _AT_ONCE = 2048
+#: Of up to so many directions, two threads work on draws.
+_FEW_DIRECTIONS = 128
 #: Newton's steps for τ²; each is exact where all variances of ĝ are the same.
 _STEPS = 6
 #: Chance that ĝ is taken to be beyond doubt in some direction where μ is zero.
@@ -101,7 +105,13 @@ def excess_distributions(
     """Return the distribution of the excess loss, of it relative to the minimal loss, and its standard deviation."""
     rng = np.random.Generator(np.random.PCG64(_SEED))
     directions = _directions(law)
-    parts = [_draws(law, directions, rng) for _ in range(DRAWS // _AT_ONCE)]
+    parts: list[_Draws] = []
+    # The numbers are drawn in one order, whatever is made of them where. Of many directions two would take memory.
+    beside = 2 if len(directions.seen) <= _FEW_DIRECTIONS else 1
+    with ThreadPoolExecutor(beside) as pool:
+        for _ in range(0, DRAWS // _AT_ONCE, beside):
+            chances = [_chances(law, directions, rng) for _ in range(min(beside, DRAWS // _AT_ONCE - len(parts)))]
+            parts += pool.map(partial(_draws, law, directions), chances)
     found = _Draws(*(np.concatenate([getattr(one, name) for one in parts]) for name in _Draws.__annotations__))
     # `own` is a mean, and so the scale must have the mean 1 where the loss is near its own sketch; elsewhere the scale
     # is the confidence distribution of a known fraction, which has another mean.
@@ -136,26 +146,47 @@ def _directions(law: ExcessLaw) -> _Directions:
     return _Directions(seen, variances, certain, turns, crossed, slope, rest, turns.T @ law.told @ turns)
 
 
-def _draws(law: ExcessLaw, given: _Directions, rng: np.random.Generator) -> _Draws:
-    """Draw g given ĝ: draw both, and correct g by the regression on what ĝ was drawn wrong."""
-    rank, open_directions = len(given.seen), ~given.certain
+@dataclass(frozen=True, eq=False)
+class _Chances:
+    """Random numbers of some draws: two sizes of noise, three vectors of normals, and a chi-square."""
+
+    noise: FloatArray
+    seen_noise: FloatArray
+    normals: FloatArray
+    squares: FloatArray
+
+
+def _chances(law: ExcessLaw, given: _Directions, rng: np.random.Generator) -> _Chances:
     # What ĝ does not tell has a noise of its own: that of other partitions.
     noise = law.freedom / rng.chisquare(law.freedom, _AT_ONCE)
     seen_noise = law.seen_freedom / rng.chisquare(law.seen_freedom, _AT_ONCE)[:, None]
-    first, second, third = rng.standard_normal((3, _AT_ONCE, rank))
+    normals = rng.standard_normal((3, _AT_ONCE, len(given.seen)))
+    open_directions = int((~given.certain).sum())
+    squares = rng.chisquare(open_directions, _AT_ONCE) if open_directions else np.ones(_AT_ONCE)
+    return _Chances(noise, seen_noise, normals, squares)
+
+
+def _draws(law: ExcessLaw, given: _Directions, chances: _Chances) -> _Draws:
+    """Draw g given ĝ: draw both, and correct g by the regression on what ĝ was drawn wrong."""
+    open_directions, noise, seen_noise = ~given.certain, chances.noise, chances.seen_noise
+    first, second, third = chances.normals
     rest = (np.sqrt(noise)[:, None] * second) @ given.rest.T
     of_distance = given.variances * seen_noise
-    chances = rng.chisquare(open_directions.sum(), _AT_ONCE) if open_directions.any() else np.ones(_AT_ONCE)
-    between, none = variance_between(given.seen[open_directions] ** 2, of_distance[:, open_directions], chances)
+    between, none = variance_between(given.seen[open_directions] ** 2, of_distance[:, open_directions], chances.squares)
     # Where ĝ is beyond doubt, μ is what ĝ and its error say: as with a between of any size.
     of_noise = np.sqrt(of_distance) * first
-    sure = np.where(given.certain, given.seen - of_noise, 0.0)
-    fixed = np.where(given.certain, 0.0, np.sqrt(between) * third)
-    wrong = np.where(given.certain, 0.0, given.seen - of_noise - fixed) / (of_distance + between)
-    error = rest + (np.sqrt(seen_noise) * first) @ given.slope.T + (seen_noise * wrong) @ given.crossed.T
-    error += (sure + fixed + between * wrong) @ given.turns.T
+    away, fixed = given.seen - of_noise, np.sqrt(between) * third
     told = given.crossed @ np.where(given.certain, 0.0, given.seen / given.variances)
-    known = np.where(given.certain, np.sqrt(seen_noise) * first, 0.0) @ given.slope.T + sure @ given.turns.T
+    known: FloatArray | float = 0.0
+    if given.certain.any():
+        sure = np.where(given.certain, away, 0.0)
+        known = np.where(given.certain, np.sqrt(seen_noise) * first, 0.0) @ given.slope.T + sure @ given.turns.T
+        wrong = np.where(given.certain, 0.0, away - fixed) / (of_distance + between)
+        fixed = np.where(given.certain, away, fixed)
+    else:
+        wrong = (away - fixed) / (of_distance + between)
+    error = rest + (np.sqrt(seen_noise) * first) @ given.slope.T + (seen_noise * wrong) @ given.crossed.T
+    error += (fixed + between * wrong) @ given.turns.T
     without = _squared(rest + told + known)
     own = told_of(given.seen, of_distance + between, given.told, open_directions) * seen_noise[:, 0]
     return _Draws(np.where(none, without, _squared(error)), without, none, noise, own)

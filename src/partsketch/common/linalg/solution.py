@@ -78,11 +78,18 @@ LARGEST_GRADIENT = 1e-11
 
 def gradient_left(root: FloatArray, missed: FloatArray, coefficients: FloatArray, target_norms: FloatArray) -> float:
     """Return what is left of Fᵀ(t − F a), in units of the norms of F and of what is added up to t − F a."""
-    sizes = np.linalg.norm(root, axis=0)
-    norms = sizes[:, None] * (target_norms + sizes @ np.abs(coefficients))
+    return float(gradients_left(root[None], missed[None], coefficients[None], target_norms[None])[0])
+
+
+def gradients_left(
+    roots: FloatArray, missed: FloatArray, coefficients: FloatArray, target_norms: FloatArray
+) -> FloatArray:
+    """Return the same for several systems."""
+    sizes = np.linalg.norm(roots, axis=1)
+    norms = sizes[:, :, None] * (target_norms[:, None, :] + sizes[:, None, :] @ np.abs(coefficients))
     with np.errstate(all="ignore"):
-        parts = np.abs(root.T @ missed) / np.where(norms > 0, norms, 1.0)
-    return float(parts.max(initial=0.0))
+        parts = np.abs(roots.transpose(0, 2, 1) @ missed) / np.where(norms > 0, norms, 1.0)
+    return np.asarray(parts.max(axis=(1, 2), initial=0.0))
 
 
 def condition_of(root: FloatArray, free: int, inverse: FloatArray | None = None) -> float:
@@ -91,17 +98,26 @@ def condition_of(root: FloatArray, free: int, inverse: FloatArray | None = None)
     With the inverse of the whole factor at hand, that of many columns is found to four digits, in a tenth of the time.
     """
     inner = root[free:, free:]
-    if not inner.size:
-        return 1.0
+    if inverse is None or len(inner) <= _MANY_COLUMNS:
+        return float(conditions_of(root[None], free)[0])
     with np.errstate(all="ignore"):
         norms = np.linalg.norm(inner, axis=0)
-        if inverse is None or len(inner) <= _MANY_COLUMNS:
-            values = np.linalg.svd(inner / norms, compute_uv=False)
-            return float(values[0] / values[-1])
         # Neither waits for the other, and the product is the same.
         with ThreadPoolExecutor(1) as beside:
             smallest = beside.submit(_largest_value, inverse[free:, free:] * norms[:, None])
             return _largest_value(inner / norms) * smallest.result()
+
+
+def conditions_of(roots: FloatArray, free: int, inverses: FloatArray | None = None) -> FloatArray:
+    """Return the conditions of several triangular factors after their free columns, as `condition_of` does."""
+    inner = roots[:, free:, free:]
+    if not inner.size:
+        return np.ones(len(roots))
+    if inverses is not None and inner.shape[1] > _MANY_COLUMNS:
+        return np.array([condition_of(root, free, inverse) for root, inverse in zip(roots, inverses, strict=True)])
+    with np.errstate(all="ignore"):
+        values = np.linalg.svd(inner / np.linalg.norm(inner, axis=1)[:, None, :], compute_uv=False)
+        return np.asarray(values[:, 0] / values[:, -1])
 
 
 def _largest_value(matrix: FloatArray) -> float:

@@ -32,21 +32,21 @@ _SAFE_INFLATION_OF_MANY = 1e10
 _MUCH_WORK = 2e8
 
 #: The same for a factor that was made of the Gram matrix: rounding is multiplied by all of it.
-_SAFE_FOR_GRAM = 1e3
+SAFE_FOR_GRAM = 1e3
 #: Sums of squares in between are far from over- and underflow, and so are products of any two columns.
-_SMALLEST_SQUARES, _LARGEST_SQUARES = 1e-250, 1e250
+SMALLEST_SQUARES, LARGEST_SQUARES = 1e-250, 1e250
 
 #: Numbers of a tall matrix that are factored at once: 16 MB.
 _NUMBERS_AT_ONCE = 2**21
 
 #: Rounding that a matrix of doubles carries: tens of times that of one operation.
-_ROUNDING = 1e-14
+ROUNDING = 1e-14
 
 #: How many times its rounding must be left of a column for doubles to judge it.
-_FAR = 1e4
+FAR = 1e4
 
 #: What doubles leave of a gradient that is zero, with plenty of room.
-_ROUNDED_GRADIENT = 1e-13
+ROUNDED_GRADIENT = 1e-13
 
 
 def sketch_rounding(row_count: int) -> float:
@@ -93,10 +93,10 @@ def solve_least_squares(
     width = matrix.shape[1] - target_count
     tolerance = RANK_TOLERANCE + extra_rounding
     # Doubles without a second part have been rounded on their way here, by a factorisation at least.
-    rounding = max(extra_rounding, _ROUNDING if low is None else 0.0)
+    rounding = max(extra_rounding, ROUNDING if low is None else 0.0)
     most = min(matrix.shape[0], width if most_rank is None else most_rank)
     judged = (width, free_columns, tolerance, rounding)
-    units = _units(matrix)
+    units = units_of(matrix)
     many = matrix.shape[0] > matrix.shape[1] and matrix.shape[0] * float(matrix.shape[1]) ** 2 > _MUCH_WORK
     if many:
         # Of so many rows doubles are enough.
@@ -104,28 +104,14 @@ def solve_least_squares(
     else:
         rows = DoubleDouble.of(matrix * units, None if low is None else low * units)
     solution = _solve_in_doubles(rows, *judged, many) if most >= width else None
-    if solution is None or not solution.gradient <= _ROUNDED_GRADIENT:
+    if solution is None or not solution.gradient <= ROUNDED_GRADIENT:
         shift = np.zeros(width) if locations is None else locations
         precise = factor_gram(rows.gram(), *judged, most)
         solution = solve_precisely(precise, names, width, free_columns, tolerance, units, shift)
-    return _in_units(solution, units)
+    return in_units(solution, units)
 
 
-def solve_factor(factor: FloatArray, target_count: int, free_columns: int, extra_rounding: float) -> Solution | None:
-    """Solve min ‖F a − t‖ given a triangular factor of the rows, or return None: then ask `solve_least_squares`."""
-    from partsketch.common.linalg.double_double import DoubleDouble
-
-    width = factor.shape[1] - target_count
-    if len(factor) < width:
-        return None
-    units = _units(factor)
-    judged = (width, free_columns, RANK_TOLERANCE + extra_rounding, max(extra_rounding, _ROUNDING))
-    solution = _solve_in_doubles(DoubleDouble.of(factor * units), *judged)
-    usable = solution is not None and solution.gradient <= _ROUNDED_GRADIENT
-    return _in_units(solution, units) if solution is not None and usable else None
-
-
-def _in_units(solution: Solution, units: FloatArray) -> Solution:
+def in_units(solution: Solution, units: FloatArray) -> Solution:
     """Return the solution of columns that had not been multiplied by these units."""
     width = len(solution.coefficients)
     feature_units, target_units = units[:width], units[width:]
@@ -137,9 +123,9 @@ def _in_units(solution: Solution, units: FloatArray) -> Solution:
     )
 
 
-def _units(matrix: FloatArray) -> FloatArray:
-    """Return powers of two that bring the largest entry of each column close to one."""
-    largest = np.maximum(matrix.max(axis=0, initial=0.0), -matrix.min(axis=0, initial=0.0))
+def units_of(matrix: FloatArray) -> FloatArray:
+    """Return powers of two that bring the largest entry of each column close to one, of one matrix or of several."""
+    largest = np.maximum(matrix.max(axis=-2, initial=0.0), -matrix.min(axis=-2, initial=0.0))
     return np.where(largest > 0, np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000)), 1.0)
 
 
@@ -164,7 +150,7 @@ def _factor_of_gram(rows: FloatArray) -> FloatArray | None:
     with np.errstate(all="ignore"):
         gram = rows.T @ rows
     squares = np.diagonal(gram)
-    if not (squares.min(initial=1.0) > _SMALLEST_SQUARES and squares.max(initial=1.0) < _LARGEST_SQUARES):
+    if not (squares.min(initial=1.0) > SMALLEST_SQUARES and squares.max(initial=1.0) < LARGEST_SQUARES):
         return None
     units = np.ldexp(1.0, -(np.frexp(squares)[1] // 2))
     try:
@@ -172,7 +158,7 @@ def _factor_of_gram(rows: FloatArray) -> FloatArray | None:
     except np.linalg.LinAlgError:
         return None
     found = _inflations(factor, 0)
-    if found is None or found[1].max(initial=1.0) > _SAFE_FOR_GRAM:
+    if found is None or found[1].max(initial=1.0) > SAFE_FOR_GRAM:
         return None
     return np.ascontiguousarray(factor / units)
 
@@ -215,7 +201,7 @@ def _solve_in_doubles(
         return None
     # A column of which the free ones leave no more than rounding looks like any other to what comes after them.
     squares = np.square(root)
-    if (squares[free:].sum(axis=0)[free:] <= (_FAR * rounding) ** 2 * squares.sum(axis=0)[free:]).any():
+    if (squares[free:].sum(axis=0)[free:] <= (FAR * rounding) ** 2 * squares.sum(axis=0)[free:]).any():
         return None
     inverse, _ = found
     projected = factor[:width, width:]
@@ -238,7 +224,7 @@ def factor_of_rows(rows: DoubleDouble) -> DoubleDouble:
     """Return the square triangular factor of some rows, its diagonal not negative, to the digits that they have."""
     from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
 
-    units = _units(rows.high)
+    units = units_of(rows.high)
     scaled = rows.scaled(units)
     if not scaled.low.any():
         factor = triangular_factor(scaled.high)
