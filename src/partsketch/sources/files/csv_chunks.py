@@ -95,19 +95,25 @@ def cut_at_lines(stream: Any, separator: int) -> Iterator[bytes | memoryview]:
     rest = b""
     while True:
         # As much again as did not hold the end of a line, so that a long one is not looked through again and again.
-        read = stream.read(max(CHUNK_BYTES, len(rest)))
+        # Read behind what was left over: nothing is copied once more.
+        text = bytearray(len(rest) + max(CHUNK_BYTES, len(rest)))
+        text[: len(rest)] = rest
+        read = stream.readinto(memoryview(text)[len(rest) :])
         if not read:
             if rest.strip():
                 yield rest
             return
-        text = rest + read
-        end = _after_last_line(np.frombuffer(text, np.uint8), separator) if b'"' in text else text.rfind(b"\n") + 1
-        if end == 0 and len(text) > _LONGEST_LINE:
+        size = len(rest) + read
+        if text.find(b'"', 0, size) >= 0:
+            end = _after_last_line(np.frombuffer(text, np.uint8, size), separator)
+        else:
+            end = text.rfind(b"\n", 0, size) + 1
+        if end == 0 and size > _LONGEST_LINE:
             raise _PlainlyError
         # Nothing but blank lines is no chunk; seldom is it worth looking at all of them.
-        if end and not (text[:256].isspace() and text[:end].isspace()):
+        if end and not (text[: min(end, 256)].isspace() and text[:end].isspace()):
             yield memoryview(text)[:end]
-        rest = text[end:]
+        rest = bytes(text[end:size])
 
 
 @compiled
