@@ -69,7 +69,7 @@ def _inflations(roots: FloatArray, free: int) -> tuple[FloatArray, FloatArray]:
     """Return the inverses of triangles without zeros on the diagonal, and how much they inflate columns."""
     with np.errstate(all="ignore"):
         if roots.shape[2] <= WIDEST_OF_MANY:
-            inverses = np.linalg.inv(roots)
+            inverses: FloatArray = np.asarray(np.linalg.inv(roots), dtype=np.float64)
         else:
             inverses = np.stack([triangular_inverse(root) for root in roots])
         # What the free columns explain of a column is a matter of where it lies, not of what it depends on.
@@ -108,7 +108,7 @@ def solve_factors(
     units = units_of(factors)
     factors = factors * units[:, None, :]
     tolerances, roundings = RANK_TOLERANCE + extra_roundings, np.maximum(extra_roundings, ROUNDING)
-    usable = np.diagonal(factors, axis1=1, axis2=2)[:, :width].all(axis=1)
+    usable = np.asarray(np.diagonal(factors, axis1=1, axis2=2)[:, :width].all(axis=1))
     roots = np.where(usable[:, None, None], factors[:, :width, :width], np.eye(width))
     inverses, inflated = _inflations(roots, free_columns)
     usable &= np.isfinite(inflated).all(axis=1)
