@@ -61,6 +61,20 @@ def test_summary_adds_standard_errors(data: Path, capsys: pytest.CaptureFixture[
         assert word in output
 
 
+def test_nothing_is_printed_twice(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fit", str(data), "--target", "y", "--summary"]) == 0
+    output = capsys.readouterr().out
+    for word in ("(intercept)", "P>|t|", "it loses nothing", "intervals are for the true coefficients"):
+        assert output.count(word) == 1, word
+
+
+def test_few_clusters_are_told_of_without_a_summary(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = pq.read_table(data)
+    pq.write_table(rows.append_column("half", pa.array(np.arange(len(rows)) % 2)), data)
+    assert run(["fit", str(data), "--target", "y", "--features", "x0", "--vcov", "CRV1:half"]) == 0
+    assert "There are 2 clusters only: t has 1 degree of freedom" in " ".join(capsys.readouterr().out.split())
+
+
 def test_fit_as_json_has_model_and_comparison(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["fit", str(data), "--target", "y", "--seed", "1", "--method", "stack", "--json"]) == 0
     values = json.loads(capsys.readouterr().out)

@@ -138,6 +138,20 @@ def test_sites_agree_on_levels_and_knots(model: ps.Model, tmp_path: Path) -> Non
     with pytest.raises(ps.InputError, match="would tell what was found of the rows for 'bs"):
         ps.sketch(FRAME, FORMULA, private=True, site="n")
     assert ps.sketch(FRAME, FORMULA, private=True, site="n", levels=given).about.private
+    wrong: dict[str, Any] = {**given, "bs(hour, 4)": [0, 12, 23]}
+    with pytest.raises(ps.InputError, match="has 3 numbers and needs 9, as another site has them"):
+        ps.sketch(FRAME, FORMULA, private=True, site="n", levels=wrong)
+
+
+def test_knots_in_the_formula_are_nothing_that_rows_tell() -> None:
+    """Knots and ends that are written need no pass, and a private sketch takes them."""
+    written = "fare ~ bs(hour, knots=[11.5], lower_bound=0, upper_bound=23)"
+    assert ps.sketch(FRAME, written, private=True, site="n").about.private
+    stream = pa.table(FRAME[["fare", "hour"]]).to_reader()
+    once = ps.fit(stream, written)
+    np.testing.assert_array_equal(once.coefficients, ps.fit(FRAME, written).coefficients)
+    with pytest.raises(ps.InputError, match="would tell what was found of the rows for 'bs"):
+        ps.sketch(FRAME, "fare ~ bs(hour, knots=[11.5], lower_bound=0)", private=True, site="n")
 
 
 @pytest.mark.parametrize(("levels", "held"), [(["true", "false"], "True and False"), (["1", "x"], "whole numbers")])

@@ -255,6 +255,8 @@ def test_few_clusters_are_told_of() -> None:
     """Two clusters leave one degree of freedom: the table says so, and of many says nothing."""
     two = ps.fit(FRAME.assign(half=FRAME.index % 2), "y", FEATURES, vcov="CRV1:half")
     assert "There are 2 clusters only: t has 1 degree of freedom" in str(two.summary())
+    with pytest.raises(ps.InputError, match="what others call so is 'HC1' here"):
+        ps.fit(FRAME, "y", FEATURES, vcov="hetero")
     assert "clusters only" not in str(ps.fit(FRAME, "y", FEATURES, vcov="CRV1:number").summary())
     few = ps.summarise(FRAME.assign(third=FRAME.index % 3), ["y", *FEATURES], partition_by="third")
     assert "There are 3 clusters only: t has 2 degrees of freedom" in str(few.fit("y", vcov="CRV3").summary())

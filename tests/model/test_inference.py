@@ -235,3 +235,16 @@ def test_summary_is_plain_in_a_pipe_and_rich_on_a_terminal(diabetes: tuple[Any, 
     screen = io.StringIO()
     Console(file=screen, force_terminal=True, width=100).print(summary)
     assert "\x1b" in screen.getvalue()
+
+
+def test_a_perfect_fit_tests_nothing() -> None:
+    """Without residuals every error is zero: rounding is not called significant, and a sentence says why."""
+    x = np.random.default_rng(0).normal(size=(500, 2))
+    model = ps.fit({"a": x[:, 0], "b": x[:, 1], "y": 2 * x[:, 0] + x[:, 1]}, "y")
+    assert np.isnan(model.t_values).all()
+    assert np.isnan(model.p_values).all()
+    summary = model.summary()
+    assert [row.p_value for row in summary.rows] == [None] * 3
+    assert "The features give y without a residual, up to rounding" in " ".join(str(summary).split())
+    noisy = ps.fit({"a": x[:, 0], "y": x[:, 1]}, "y")
+    assert "without a residual" not in str(noisy.summary())

@@ -205,3 +205,22 @@ def test_numbers_are_short_and_true() -> None:
         factor = {"k": 1e3, "M": 1e6, "G": 1e9}.get(text[-1], 1.0)
         assert float(text.rstrip("kMG").replace("−", "-")) * factor == pytest.approx(value, rel=0.05)
     assert percent(0.0123) == "1.23%"
+
+
+def test_a_perfect_fit_has_no_empty_sections_and_no_tests() -> None:
+    x = np.random.default_rng(0).normal(size=(300, 2))
+    rows = {"a": x[:, 0], "b": x[:, 1], "y": 2 * x[:, 0] + x[:, 1]}
+    page = render(entries_of([ps.fit(rows, "y")], None, rows))
+    assert "without a residual, up to rounding" in page
+    assert 'id="residuals"' not in page
+    assert 'id="choice"' not in page
+    assert "inf</td>" not in page
+    assert "no method loses anything here" in page
+
+
+def test_the_page_says_what_errors_assume() -> None:
+    x = np.random.default_rng(0).normal(size=(300, 2))
+    rows = {"a": x[:, 0], "half": np.arange(300) % 2, "y": x[:, 1]}
+    page = render(entries_of([ps.fit(rows, "y", ["a"], vcov={"CRV1": "half"})], None, None))
+    assert "take the values of column &#39;half&#39; for clusters (CRV1)" in page
+    assert "There are 2 clusters only" in page

@@ -115,7 +115,7 @@ def test_missing_values_are_reported_where_they_are(kind: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_text_is_refused_unless_asked_for(kind: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^Column 'city' \((text|categorical)\) is not numeric: choose .*encode=True"):
+    with pytest.raises(InputError, match=r"^Column 'city' \((text|categorical)\) is not numeric: name .*encode=True"):
         open_source(writers(tmp_path)[kind], target="y")
     assert read_table(writers(tmp_path)[kind], target="y", features=["count"]).shape == (6, 3)
 
@@ -159,7 +159,7 @@ def test_a_file_without_values_in_a_text_column_says_nothing_of_its_type(
     row = 0 if empty_first else 3
     with pytest.raises(InputError, match=rf"Column 'city' has a missing value in row {row} "):
         read_table(paths, target="y", encode=True)
-    with pytest.raises(InputError, match=r"^Column 'city' \(text\) is not numeric: choose .*encode=True"):
+    with pytest.raises(InputError, match=r"^Column 'city' \(text\) is not numeric: name .*encode=True"):
         read_table(paths, target="y", missing="drop")
     by_city = open_source(paths, target="y", partition_column="city", missing="drop")
     assert by_city.partition_values == ("a", "b")

@@ -122,6 +122,14 @@ def test_a_first_row_of_numbers_is_no_line_of_names(tmp_path: Path) -> None:
     path.write_text("".join(f"{i}.5,{i},{2 * i + 1}\n" for i in range(10)))
     with pytest.raises(ps.InputError, match=r"There is no target column 'y'.*say --no-header"):
         ps.fit(path, "y")
+    for work in (lambda: ps.fit(path, "1", ["0.5"]), lambda: ps.summarise(path)):
+        with pytest.warns(ps.PartsketchWarning, match=r"All names of columns are numbers: .*say --no-header"):
+            work()
+    path.write_text("north,0.5,1\nsouth,1.5,2\n")
+    with pytest.raises(ps.InputError, match=r"A column is called '0.5': .*say --no-header"):
+        ps.fit(path, "y")
+    path.write_text("2021,2022,2023\n0.5,1,3\n1.5,2,2\n")
+    assert not ps.fit(path, "2023", ["2021"]).record.warnings
     with pytest.raises(ps.InputError) as error:
         ps.fit(np.ones((5, 3)), "y")
     assert "--no-header" not in str(error.value)

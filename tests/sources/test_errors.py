@@ -46,7 +46,7 @@ def refused(message: str, data: Any, **options: Any) -> None:
         ("'age' is both the weights and a feature", {"weights": "age", "features": ["age"]}),
         ("'fare' cannot be a target and the weights", {"target": "fare", "weights": "fare"}),
         (
-            "Column 'when' (date) is not numeric: choose numeric columns with features",
+            "Column 'when' (date) is not numeric: name numeric columns (--features",
             {"target": "fare", "features": ["age", "when"]},
         ),
         ("Column 'when' (date) is not numeric", {"target": "fare", "features": ["age", "when"], "encode": True}),
@@ -230,7 +230,7 @@ class TestFiles:
         path.write_text("a,b\n1,2\n2,?\n3,4\n")
         refused("Column 'b' (text) is not numeric ('b' has numbers, but '?' in row 1 of a.csv is not one)", path)
         path.write_text("a,b\n1,u\n2,v\n")
-        refused("Column 'b' (text) is not numeric: choose", path)
+        refused("Column 'b' (text) is not numeric: name", path)
         for no_rows in ("a,b\n", "a,b", "\n\n"):
             path.write_text(no_rows)
             refused("a.csv has no rows", path)

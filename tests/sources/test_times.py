@@ -144,3 +144,29 @@ def test_nothing_but_dates() -> None:
         InputError, match=r"No column is left for the features: 'ts' is none unless named; use a formula"
     ):
         ps.fit(table().select(["y", "ts"]), "y")
+
+
+@pytest.mark.parametrize(
+    ("expression", "truth"),
+    [
+        ("ts > '2024-01-20 03:11:00'", WHEN > "2024-01-20 03:11:00"),
+        ("'2024-01-20' >= ts", WHEN <= "2024-01-20"),
+        # Clocks in the column's own zone.
+        ("tz < '2024-01-20 12:00:00'", WHEN < "2024-01-20 12:00:00"),
+        ("d32 == '2024-01-20'", WHEN.date == pd.Timestamp("2024-01-20").date()),
+        ("d64 != '2024-01-20'", WHEN.date != pd.Timestamp("2024-01-20").date()),
+        ("ts > d32", WHEN.normalize() < WHEN),
+    ],
+)
+def test_dates_are_compared(expression: str, truth: Any) -> None:
+    assert 0 < np.sum(truth) < ROWS
+    source = open_source(table(), formula=f"y ~ I({expression})")
+    (block,) = source.read(0, None, ROWS)
+    found = np.empty((2, ROWS))
+    block.copy_into(found, 0, ROWS)
+    np.testing.assert_array_equal(found[0], truth)
+
+
+def test_dates_beyond_a_column_s_unit_are_refused() -> None:
+    with pytest.raises(InputError, match="cannot be compared with '3000-01-01'"):
+        ps.fit(table(), "y ~ I(ts > '3000-01-01')")

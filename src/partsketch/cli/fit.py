@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--compare/--no-compare", default=True, show_default=True, help="Fit exact least squares too and show the loss."
 )
-@click.option("--summary", "with_summary", is_flag=True, help="Print standard errors, tests and intervals too.")
+@click.option("--summary", "with_summary", is_flag=True, help="Print the whole table: degrees of freedom, R², notes.")
 @intervals_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(

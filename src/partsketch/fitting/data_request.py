@@ -97,6 +97,8 @@ class DataRequest:
     def open(self, partition_column: str | None, fit_intercept: bool, engine: Engine | None = None) -> Source:
         """Open the data with these columns and that of the partitions."""
         formula = self.formula
+        if isinstance(self.data, str) and "~" in self.data[1:] and not isinstance(self.target, str | list | tuple):
+            raise InputError(f"{self.data!r} is a formula, and the data come first: write fit(data, {self.data!r}).")
         if formula is not None and self.features is not None:
             raise InputError("Give features or a formula, not both: the formula names its features.")
         source = open_source(
@@ -125,17 +127,21 @@ class DataRequest:
 
     def check_private(self, source: Source) -> None:
         """Refuse a private summary with numbers that were found of its rows: ends of splines are values of rows."""
+        from partsketch.sources.formula.search import written_knots
+
         design = source.encoding.design
         given = {} if self.levels is None else self.levels
-        told = (
-            []
-            if design is None
-            else [text for factor in design.factors for text, _ in factor.state if text not in given]
-        )
+        told = [
+            text
+            for factor in (() if design is None else design.factors)
+            for text, _ in factor.state
+            if text not in given and text not in written_knots(factor)
+        ]
         if told:
             raise InputError(
                 f"A private sketch would tell what was found of the rows for {told[0]!r}: agree on these numbers with "
-                "all sites, and give them as levels (--levels)."
+                "all sites, and give them as levels (--levels), or write them in the formula (knots, lower_bound and "
+                "upper_bound of bs)."
             )
 
     def noted_in(self, model: Model) -> Model:

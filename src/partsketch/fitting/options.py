@@ -120,7 +120,7 @@ class FitOptions:
         if self.vcov not in (IID, "HC0", "HC1", f"CRV1:{self.absorb}"):
             raise InputError(
                 f"{asked} goes with vcov 'iid', 'HC0', 'HC1' and {{'CRV1': {self.absorb!r}}}, not with {self.vcov!r}: "
-                "for others give the column to encode=True (--encode) instead, if it has few levels."
+                f"for others write C({self.absorb}) in a formula instead, if it has few levels."
             )
 
     def _check_vcov(self, exact: bool) -> None:

@@ -12,13 +12,23 @@ _FEW_CLUSTERS = 10
 
 
 def assumptions(model: Model) -> list[str]:
-    """Say what standard errors take for granted where it is not independent noise of one variance."""
+    """Say which levels were absorbed, whether there is noise at all, and what errors take for granted of it."""
     known = dict.fromkeys(inference.vcov for inference in model.inferences if inference.standard_errors is not None)
     asked = str(model.record.options.get("vcov", "")).partition(":")[2]
     few = _few_clusters(model)
+    absorbed = model.record.reasons.get("absorb")
+    before = [] if absorbed is None else [f"{absorbed}."]
+    perfect = ", ".join(
+        target for number, target in enumerate(model.target_names) if fits_without_residuals(model, number)
+    )
+    if perfect:
+        before.append(
+            f"The features give {perfect} without a residual, up to rounding: there is no noise that tests and "
+            "intervals could be of. Look whether a feature was made of the target."
+        )
     if asked:
         told = f"Standard errors take the values of column {asked!r} for clusters ({', '.join(known)})."
-        return [told, *few] if known else []
+        return [*before, told, *few] if known else before
     said = {
         **{kind: f"Standard errors allow noise of another variance in every row ({kind})." for kind in known},
         "iid": "",
@@ -26,7 +36,13 @@ def assumptions(model: Model) -> list[str]:
         "CRV3": "Standard errors take partitions for clusters (CRV3, the jackknife).",
         "wild": "P-values and intervals are of the wild cluster bootstrap; standard errors are CRV1.",
     }
-    return [*(said[vcov] for vcov in known if said[vcov]), *few]
+    return [*before, *(said[vcov] for vcov in known if said[vcov]), *few]
+
+
+def fits_without_residuals(model: Model, number: int) -> bool:
+    """Tell whether nothing is left of a target but rounding."""
+    inference = model.inferences[number]
+    return inference.standard_errors is not None and inference.noise_variance == 0
 
 
 def _few_clusters(model: Model) -> list[str]:
@@ -35,7 +51,9 @@ def _few_clusters(model: Model) -> list[str]:
         freedom = inference.degrees_of_freedom
         if inference.vcov in ("CRV1", "CRV3") and freedom is not None and freedom + 1 < _FEW_CLUSTERS:
             clusters = int(freedom) + 1
-            other = "" if inference.vcov == "CRV3" else "; CRV3 is wider, and safer"
+            # With absorbed levels there is no CRV3.
+            wider = inference.vcov == "CRV1" and model.record.options.get("absorb") is None
+            other = "" if not wider else "; CRV3 is wider, and safer"
             return [
                 f"There are {clusters} clusters only: t has {clusters - 1} degree{'s' if clusters > 2 else ''} of "
                 f"freedom, and errors of so few are rough and mostly too small{other}."

@@ -38,11 +38,14 @@ class Spread(NamedTuple):
     wild: WildInference | None = None
 
     def tests(self) -> tuple[FloatArray | None, FloatArray | None]:
-        """Return t values and two-sided p-values of zero; None when the middle is known without error."""
+        """Return t values and two-sided p-values of zero; None when the middle is known without error.
+
+        They are NaN where an error is zero: what is left of a perfect fit is rounding, and zero or not is no question.
+        """
         if self.freedom is None:
             return None, None
         with np.errstate(divide="ignore", invalid="ignore"):
-            t_values = self.centre / self.errors
+            t_values = np.where(self.errors > 0, self.centre / self.errors, np.nan)
         if self.wild is not None:
             return t_values, self.wild.p_values
         return t_values, p_values(t_values, self.freedom)

@@ -15,7 +15,7 @@ from partsketch.common.files import write_atomically
 from partsketch.common.markup import html_table, html_text, latex_table
 from partsketch.common.text import plain
 from partsketch.common.units import STARS, estimate_text, p_value_text, stars
-from partsketch.model.assumptions import assumptions
+from partsketch.model.assumptions import assumptions, fits_without_residuals
 from partsketch.model.inference import THIS_FIT
 from partsketch.model.intervals import EXACT, SUBJECTS
 from partsketch.model.methods import METHODS
@@ -213,6 +213,10 @@ def summarise_model(model: Model, level: float, kind: str, of: str, stars: bool 
         table = model.inference_table(number, level, kind, of)
         for position, name in enumerate(model.column_names):
             values = [None if column is None else float(column[position]) for column in table]
+            if values[0] == 0:
+                # An error of zero is no unit for a test; that of a column that says nothing is not known at all.
+                lost = (1, 2) if fits_without_residuals(model, number) or of == EXACT else range(len(values))
+                values = [None if place in lost else value for place, value in enumerate(values)]
             rows.append(CoefficientRow(target, name, float(model.column_coefficients[position, number]), *values))
     facts = {target: _facts(model, number, of) for number, target in enumerate(model.target_names)}
     return FitSummary(facts, tuple(rows), _notes(model, kind, of), level, of, stars)

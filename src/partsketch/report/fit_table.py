@@ -9,6 +9,7 @@ from partsketch.common.text import plain
 from partsketch.common.units import estimate_text
 from partsketch.fitting.comparison import measured_excess_loss, minimal_loss
 from partsketch.fitting.fit import Fit
+from partsketch.model.assumptions import assumptions
 from partsketch.model.intervals import SUBJECTS, TRUTH
 from partsketch.model.methods import METHODS
 
@@ -42,19 +43,26 @@ def print_fit(
 ) -> None:
     """Print coefficients of the fit and of exact least squares, the loss, the time, and what was decided.
 
-    With `intervals_of` ("truth" or "exact") the table of standard errors, tests and intervals for that follows.
+    With `intervals_of` ("truth" or "exact") the table of standard errors, tests and intervals for that is there too; it
+    takes the place of the coefficients where these stand alone.
     """
     from partsketch.common.terminal import terminal_console
 
     console = terminal_console()
-    for target in range(len(fit.model.target_names)):
-        console.print(_coefficient_table(fit, exact, target))
+    summary = None if intervals_of is None else fit.model.summary(of=intervals_of)
+    alone = summary is not None and exact is None
+    if not alone:
+        for target in range(len(fit.model.target_names)):
+            console.print(_coefficient_table(fit, exact, target))
+            console.print()
+    else:
+        console.print(summary, markup=False)
         console.print()
-    for line in _facts(fit, seconds, exact):
+    for line in _facts(fit, seconds, exact, alone):
         console.print(plain(line), markup=False)
-    if intervals_of is not None:
+    if summary is not None and not alone:
         console.print()
-        console.print(fit.model.summary(of=intervals_of), markup=False)
+        console.print(summary, markup=False)
     if model_path is not None:
         console.print(f"model written to {plain(str(model_path))}", markup=False)
 
@@ -85,7 +93,8 @@ def _coefficient_table(fit: Fit, exact: tuple[Fit, float] | None, target: int) -
     return table
 
 
-def _facts(fit: Fit, seconds: float, exact: tuple[Fit, float] | None) -> list[str]:
+def _facts(fit: Fit, seconds: float, exact: tuple[Fit, float] | None, below_summary: bool) -> list[str]:
+    """Return what else is known of a fit; below its summary, what that does not say."""
     record = fit.model.record
     method = METHODS[fit.model.method]
     parts = f", {len(record.partitions)} {'partitions' if method.by_partition else 'sketches'}"
@@ -93,20 +102,24 @@ def _facts(fit: Fit, seconds: float, exact: tuple[Fit, float] | None) -> list[st
     size = f", {record.sketch_size} sketch rows each{seed}" if record.sketch_size else ""
     condition = "" if record.condition is None else f", condition {record.condition:.3g}"
     chosen = record.reasons.get("method", "")
+    # Without limits and sketches exact least squares is what everybody expects.
+    limits = record.reasons.get("limits")
+    limited = limits is not None and (limits != "none" or "sketch_size" in record.reasons)
     lines = [
         f"{fit.model.method}: {method.description}",
-        *([chosen] if "limits" in record.reasons else []),
+        *([chosen] if limited else []),
         f"{record.rows_in_words} rows{parts if method.by_partition or method.sketched else ''}{size}",
         f"rank {record.rank} of {len(fit.combination.coefficients)}{condition}",
     ]
+    if below_summary:
+        return [*lines[:-1], f"time {seconds:.3g} s"]
     lines += [
         certificate.sentence if len(fit.model.target_names) == 1 else f"{name}: {certificate.sentence}"
         for name, certificate in zip(fit.model.target_names, fit.model.certificates, strict=True)
     ]
     if exact is None:
-        errors = list(dict.fromkeys(i.vcov for i in fit.model.inferences if i.standard_errors is not None))
-        if errors:
-            lines.append(f"Standard errors ({', '.join(errors)}), tests and intervals are for {SUBJECTS[TRUTH]}.")
+        if any(inference.standard_errors is not None for inference in fit.model.inferences):
+            lines += [f"Standard errors, tests and intervals are for {SUBJECTS[TRUTH]}.", *assumptions(fit.model)]
         return [*lines, f"time {seconds:.3g} s"]
     excess, loss = measured_excess_loss(fit, exact[0]), minimal_loss(exact[0])
     for name, more, least in zip(fit.model.target_names, excess, loss, strict=True):

@@ -92,7 +92,7 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
     )
     summaries = _all_signed(gathered.summaries, options, partitioning, cut, about)
     # Rows are counted before the counts are rounded.
-    warnings = (*_size_warnings(gathered, partitioning, options), *looked.warnings)
+    warnings = (*source.notes, *_size_warnings(gathered, partitioning, options), *looked.warnings)
     return Sketched(summaries, warnings, looked.leverages)
 
 

@@ -27,7 +27,7 @@ from partsketch.sources.faults import (
 from partsketch.sources.files.paths import DataFiles
 from partsketch.sources.formula.assembly import Assembler, BlockColumn
 from partsketch.sources.levels import PartitionColumn
-from partsketch.sources.roles import Selection
+from partsketch.sources.roles import Selection, all_numbers
 from partsketch.sources.row_numbers import consecutive
 from partsketch.sources.storage import RawBlock, Rows
 
@@ -134,9 +134,12 @@ class ColumnSource(Capabilities):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was found only nearly, and which columns were left out."""
+        """What was found only nearly, which columns were left out, and names that look like a row."""
         found = () if self.encoding.design is None else self.encoding.design.notes
-        return found + self.selection.notes
+        files = self.opened_files
+        named = files is not None and files.format == "CSV" and files.csv.header
+        row = all_numbers([column.name for column in self.rows.columns]) if named else ""
+        return (*found, *self.selection.notes, *((row,) if row else ()))
 
     def counted(self) -> ColumnSource:
         """Return this source with its rows counted."""

@@ -6,9 +6,13 @@ import difflib
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from partsketch.common.errors import InputError
 from partsketch.sources.storage import DATES, Column, Rows, in_words, parts_of_dates
+
+#: What to do about a CSV file whose first line is a row.
+_HEADLESS = "if the CSV file has no line of names, say --no-header (CsvFiles(…, header=False))"
 
 
 @dataclass(frozen=True)
@@ -84,22 +88,34 @@ def check_names(names: Sequence[str], wanted: Sequence[str], role: str = "") -> 
             more = f" (and {len(names) - 20} more)" if not close and len(names) > 20 else ""
             what = f"{role} column" if role else "column"
             raise InputError(
-                f"There is no {what} '{name}' in the data: {choice.rstrip('.')}{more}{_end(choice)}{_headless(names)}"
+                f"There is no {what} '{name}' in the data: {choice.rstrip('.')}{more}{_end(choice)}{_no_names(names)}"
             )
     for name, count in Counter(wanted).items():
         if count > 1:
             raise InputError(f"Column '{name}' is listed more than once as {role}: list it once.")
 
 
-def _headless(names: Sequence[str]) -> str:
-    """Point to files without a line of names, if all names are numbers: then they are probably the first row."""
+def _no_names(names: Sequence[str]) -> str:
+    """Point to files without a line of names, if some names look like values."""
+    if values := all_numbers(names):
+        return f" {values}"
+    value = next((name for name in names if "." in name and _number(name) is not None), None)
+    return "" if value is None else f" A column is called '{value}': {_HEADLESS}."
+
+
+def all_numbers(names: Sequence[str]) -> str:
+    """Say that all names are numbers, and so probably the first row of a file; empty if they are not, or just count."""
+    numbers = [_number(name) for name in names]
+    if None in numbers or all(second == first + 1 for first, second in pairwise(numbers)):  # type: ignore[operator]
+        return ""
+    return f"All names of columns are numbers: {_HEADLESS}."
+
+
+def _number(name: str) -> float | None:
     try:
-        numbers = [float(name) for name in names]
+        return float(name)
     except ValueError:
-        return ""
-    if numbers == list(range(len(names))):
-        return ""
-    return " All names are numbers: if a CSV file has no line of names, say --no-header (CsvFiles(…, header=False))."
+        return None
 
 
 def _end(sentence: str) -> str:
@@ -125,10 +141,11 @@ def by_default(columns: Sequence[Column], selection: Selection) -> Selection:
         raise InputError(
             f"No column is left for the features: {what}; use a formula (--formula) or features (--features)."
         )
-    return replace(selection, features=features, notes=tuple(map(_left_out, left_out)))
+    return replace(selection, features=features, notes=tuple(map(left_out_note, left_out)))
 
 
-def _left_out(column: Column) -> str:
+def left_out_note(column: Column) -> str:
+    """Say that a column is no feature since nobody named it, and how to have it."""
     if column.type_name not in DATES:
         return (
             f"Column '{column.name}' stands in the name of the folder alone and was left out: name it among the "
@@ -165,7 +182,7 @@ def _refusal(rows: Rows, refused: Sequence[Column], selection: Selection, encode
     clues = [clue for clue in (rows.explain_text(column.name) for column in refused if column.kind == "text") if clue]
     sentence += f" ({'; '.join(clues)})" if clues else ""
     encodable = [column for column in refused if column.kind == "text" and column.name in selection.features]
-    advice = ["correct the text" if clues else "", "choose numeric columns with features (--features)"]
+    advice = ["correct the text" if clues else "", "name numeric columns (--features, for summaries --columns)"]
     if encodable and not encode:
         advice.append("one-hot encode text with encode=True (--encode)")
     return f"{sentence}: {' or '.join(part for part in advice if part)}."

@@ -31,6 +31,11 @@ REFUSED = [
     ("fare ~ log(pickup)", "'log(pickup)' in the formula counts with dates"),
     ("fare ~ hour(distance)", "takes hour of what is neither dates nor timestamps"),
     ("fare ~ I(zone > 'a')", "can be compared by == and !="),
+    ("fare ~ I(pickup > 3)", "compare them with a date in quotes, such as '2024-02-01'"),
+    ("fare ~ I(pickup > 'May')", "cannot be compared with 'May' in the formula: write a date as '2024-02-01'"),
+    ("fare ~ I(hour > 'a')", "Numbers are compared with the text 'a' in the formula"),
+    ("fare ~ my col", "write the column as `my col`, in backticks."),
+    ("fare ~ I(hour^2)", "powers are **"),
     ("fare ~ lag(distance)", "There is no function for 'lag(distance)'"),
     ("fare ~ I(bs(hour, 4))", "gives several columns and must be a term of its own"),
     ("fare ~ center(scale(hour))", "cannot depend on what is found of all rows"),
@@ -109,3 +114,15 @@ def test_dates_are_left_out_of_an_encoding_with_a_note() -> None:
     with pytest.warns(ps.PartsketchWarning, match="Column 'pickup' holds timestamps and was left out"):
         model = ps.fit(FRAME, "fare", encode=True)
     assert not any("pickup" in name for name in model.feature_names)
+
+
+def test_dates_that_a_point_does_not_stand_for_are_told() -> None:
+    with pytest.warns(ps.PartsketchWarning, match="Column 'pickup' holds timestamps and was left out"):
+        assert "hour" in ps.fit(FRAME, "fare ~ .").feature_names
+    assert not ps.fit(FRAME, "fare ~ 0.5:hour").record.warnings
+    assert not ps.fit(FRAME, "fare ~ . + hour(pickup)").record.warnings
+
+
+def test_data_and_formula_the_other_way_round() -> None:
+    with pytest.raises(ps.InputError, match="'fare ~ hour' is a formula, and the data come first"):
+        ps.fit("fare ~ hour", FRAME)

@@ -12,6 +12,15 @@ HC = ("HC0", "HC1", "HC2", "HC3")
 #: Noise that hangs together within the values of a column.
 CRV = ("CRV1", "CRV3")
 IID = "iid"
+#: What other programs call these.
+_ELSEWHERE = {
+    "hetero": "'HC1'",
+    "robust": "'HC1'",
+    "nonrobust": "'iid'",
+    "cluster": "{'CRV1': column} (--vcov CRV1:column)",
+    "standard": "'iid'",
+    "hc": "'HC1'",
+}
 #: A row that leaves less than this of itself to the others determines a coefficient alone.
 _ALONE = 1e-9
 
@@ -30,8 +39,11 @@ def read_vcov(given: Any) -> str:
         raise InputError(
             f"vcov={kind!r} needs the column of the clusters: write {{{kind!r}: 'city'}} (--vcov {kind}:city)."
         )
+    if str(given).lower() in _ELSEWHERE:
+        raise InputError(f"vcov is {given!r}: what others call so is {_ELSEWHERE[str(given).lower()]} here.")
     raise InputError(
-        f"vcov is {given!r}: choose 'iid', {', '.join(map(repr, HC))}, {{'CRV1': column}} or {{'CRV3': column}}."
+        f"vcov is {given!r}: choose 'iid', {', '.join(map(repr, HC))}, {{'CRV1': column}} or {{'CRV3': column}} "
+        "(--vcov CRV1:column)."
     )
 
 

@@ -8,6 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from partsketch.model.assumptions import fits_without_residuals
 from partsketch.model.outlook import LossPoint
 from partsketch.report.charts.heat_map import heat_map
 from partsketch.report.charts.plots import Line, Mark, line_chart, point_chart
@@ -51,15 +52,17 @@ def loss_figures(entry: Entry, number: int) -> list[Figure]:
     chosen_k, chosen_m = by_m[0].partitions, by_k[0].sketch_size
     is_sketched = record.sketch_size is not None
     m_words = f"{chosen_m:,} sketch rows" + ("" if is_sketched else ", the size that would be chosen")
-    return [
+    figures = [
         _losses(entry, number, by_k, "partitions", "number of partitions (k)", f"with {m_words}", chosen_k),
         _losses(entry, number, by_m, "sketch_size", "sketch rows (m)", f"with {chosen_k:,} partitions", chosen_m),
     ]
+    return [figure for figure in figures if figure is not None]
 
 
 def _losses(
     entry: Entry, number: int, points: Sequence[LossPoint], axis: str, axis_name: str, where: str, chosen: int
-) -> Figure:
+) -> Figure | None:
+    """Return the losses over one axis; nothing if no method loses anything."""
     certificate = entry.model.certificates[number]
     least = certificate.minimal_loss or 0.0
     unit = least if least > 0 else 1.0
@@ -77,7 +80,7 @@ def _losses(
         guessed = border if axis == "partitions" and method in ("partition", "average") else None
         lines.append(Line(_CURVES[method], shown, colour, guessed))
     if not any(line.points for line in lines):
-        return Figure(f"Excess loss against {axis_name}", "", "Every method has an excess loss of zero here.")
+        return None
     own = None if certificate.excess_loss is None else certificate.excess_loss / unit
     colour = _METHODS.index(entry.model.method) + 1 if entry.model.method in _METHODS else 5
     # Exact least squares has neither k nor m: the line is where a sketched fit would be unless told otherwise.
@@ -125,7 +128,7 @@ def divergence_figure(entry: Entry) -> Figure | None:
 def residual_figures(entry: Entry, number: int) -> list[Figure]:
     """Return residuals against fitted values, against normal quantiles, and along the rows."""
     sample = entry.residuals
-    if sample is None:
+    if sample is None or fits_without_residuals(entry.model, number):
         return []
     residuals, fitted = sample.residuals[:, number], sample.fitted[:, number]
     scale = float(residuals.std()) or 1.0

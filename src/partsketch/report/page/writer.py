@@ -14,6 +14,7 @@ from partsketch._version import __version__
 from partsketch.common.errors import InputError
 from partsketch.common.files import check_output, write_atomically
 from partsketch.common.units import bytes_text, count_text, p_value_text, seconds_text
+from partsketch.model.assumptions import assumptions
 from partsketch.model.model import Model
 from partsketch.planner.calibration import Calibration, calibration
 from partsketch.report.charts.scales import percent, short
@@ -123,6 +124,7 @@ def render(entries: Sequence[Entry]) -> str:
             left_out=_left_out(sections, shown),
             verdict_title="What the fit loses" if len(sections) == 1 else "Models side by side",
             choice_title="What sketches would lose" if exact else "Other numbers of partitions and sketch rows",
+            told=list(dict.fromkeys(sentence for entry in entries for sentence in assumptions(entry.model))),
             level=LEVEL,
             machine=speeds.sentence(),
             style=inline("page.css"),
@@ -148,9 +150,12 @@ def _left_out(sections: Sequence[Section], shown: dict[str, bool]) -> list[str]:
     for section in sections:
         model = section.entry.model
         if not shown["residuals"]:
-            sentences.append(f"There are no residuals: {section.entry.residuals_reason}.")
+            reason = section.entry.residuals_reason or "the features give the target, up to rounding"
+            sentences.append(f"There are no residuals: {reason}.")
         if not shown["choice"] and model.outlook.reason:
             sentences.append(f"There are no curves of other sketches: {model.outlook.reason}.")
+        elif not shown["choice"]:
+            sentences.append("There are no curves of other sketches: no method loses anything here.")
         if not shown["divergence"] and model.method != "exact":
             sentences.append(f"There is no heat map of partitions: {model.outlook.divergences_reason}.")
     return list(dict.fromkeys(sentences))

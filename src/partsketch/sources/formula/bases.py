@@ -80,6 +80,11 @@ class Spline:
         return self.width + int(not self.include_intercept) + self.degree + 1
 
     @property
+    def is_written(self) -> bool:
+        """Whether knots and ends stand in the call, so that rows say nothing of them."""
+        return self.df is None and self.lower_bound is not None and self.upper_bound is not None
+
+    @property
     def fields(self) -> tuple[str, ...]:
         """What tells the columns apart in their names."""
         first = int(not self.include_intercept)

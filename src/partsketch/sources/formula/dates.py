@@ -27,6 +27,15 @@ DATE_PARTS = {
     "days": "",
     "seconds": "",
 }
+#: Comparisons by the sign that formulas use, and the function of Arrow that makes them.
+COMPARISONS = {
+    "==": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
 _SECONDS_PER_DAY = 86_400.0
 _PARTS_OF_A_DAY = ("hour", "minute", "second")
 _PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -66,12 +75,43 @@ class Dates:
             return seconds if name == "seconds" else seconds / _SECONDS_PER_DAY
         return days if name == "days" else days * _SECONDS_PER_DAY
 
+    def compared(self, sign: str, other: object) -> NDArray[np.bool_]:
+        """Return where the dates stand so to a date in quotes, in the column's own zone, or to those of a column."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not isinstance(other, str | Dates):
+            raise InputError(
+                f"Dates are compared with {other!r} in the formula: compare them with a date in quotes, such as "
+                "'2024-02-01', or take a part of them, such as year(…)."
+            )
+        left = _in_own_zone(self.column)
+        try:
+            right = _in_own_zone(other.column) if isinstance(other, Dates) else pa.scalar(other).cast(left.type)
+            found = getattr(pc, COMPARISONS[sign])(left, right)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            what = "a column of another kind" if isinstance(other, Dates) else repr(other)
+            raise InputError(
+                f"A column of type {self.column.type} cannot be compared with {what} in the formula: write a date as "
+                "'2024-02-01', a timestamp as '2024-02-01 18:30:00', and of times of day and durations take seconds(…)."
+            ) from error
+        return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+
 
 def is_dates(arrow_type: Any) -> bool:
     """Tell whether an Arrow type is one of dates, timestamps, times of day or durations."""
     from pyarrow import types
 
     return bool(types.is_temporal(arrow_type) and not types.is_interval(arrow_type))
+
+
+def _in_own_zone(column: Any) -> Any:
+    """Return timestamps with a zone as the clocks there show them; everything else as it is."""
+    import pyarrow.compute as pc
+    from pyarrow import types
+
+    with_zone = types.is_timestamp(column.type) and column.type.tz is not None
+    return pc.local_timestamp(column) if with_zone else column
 
 
 def _filled(column: Any) -> NDArray[np.float64]:

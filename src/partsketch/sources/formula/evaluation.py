@@ -23,6 +23,17 @@ from partsketch.sources.formula.expressions import (
 
 IntArray = NDArray[np.int64]
 
+_SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+#: The same comparison with its sides exchanged.
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
 
 @dataclass(frozen=True, eq=False)
 class Texts:
@@ -90,6 +101,14 @@ class Evaluator:
                 raise InputError("Text columns can be compared by == and != in a formula, not by < or >.")
             equal = left.equal(right)
             return equal if isinstance(operator, ast.Eq) else ~equal
+        sign = _SIGNS[type(operator)]
+        if isinstance(left, Dates):
+            return left.compared(sign, right)
+        if isinstance(right, Dates):
+            return right.compared(_TURNED.get(sign, sign), left)
+        if isinstance(left, str) or isinstance(right, str):
+            text = left if isinstance(left, str) else right
+            raise InputError(f"Numbers are compared with the text {text!r} in the formula: compare them with a number.")
         return OPERATORS[type(operator)](left, right)
 
     def _call(self, call: ast.Call, expression: Expression) -> Any:

@@ -231,7 +231,7 @@ def _check(tree: ast.AST, expression: Expression, outermost: bool = True) -> Non
         [tree.op] if isinstance(tree, ast.BinOp | ast.UnaryOp) else tree.ops if isinstance(tree, ast.Compare) else []
     )
     if any(type(operator) not in OPERATORS for operator in parts):
-        raise InputError(f"Cannot use {told}: write + - * / // % ** < <= > >= == != & | or ~.")
+        raise InputError(f"Cannot use {told}: write + - * / // % ** < <= > >= == != & | or ~ (powers are **).")
     for child in ast.iter_child_nodes(tree):
         if isinstance(child, ast.expr):
             _check(child, expression, False)

@@ -12,7 +12,7 @@ from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.faults import Missing
 from partsketch.sources.formula.design import Design
-from partsketch.sources.formula.reading import ParsedFormula, make_design, parse_formula
+from partsketch.sources.formula.reading import ParsedFormula, left_out_of_all, make_design, parse_formula
 from partsketch.sources.formula.search import find_state, with_given
 from partsketch.sources.levels import PartitionColumn, sorted_keys
 from partsketch.sources.roles import Selection, check_names
@@ -33,6 +33,7 @@ def open_formula(
     selection = _selection(rows, _draft(parsed), weights, partition_column)
     texts = _texts(rows, selection)
     factors, keys, notes = find_state(rows, selection, factors, missing, texts)
+    notes += left_out_of_all(formula, rows.columns, (weights, partition_column))
     design = make_design(parsed, factors, notes)
     partition = None
     if partition_column is not None:

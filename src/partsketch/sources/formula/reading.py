@@ -13,7 +13,7 @@ from partsketch.sources.formula.contrasts import load_formulaic, with_contrasts
 from partsketch.sources.formula.design import BASIS, CATEGORY, NUMBER, Design, Factor, Term
 from partsketch.sources.formula.expressions import BASES, called, read_expression
 from partsketch.sources.formula.operators import bounded_parser
-from partsketch.sources.roles import check_names
+from partsketch.sources.roles import check_names, left_out_note
 from partsketch.sources.storage import DATES, Column, in_words, parts_of_dates
 
 
@@ -77,7 +77,9 @@ def _sides(text: str, columns: Sequence[Column], used: Sequence[str | None]) -> 
         formula = formulaic.Formula(read)
     except Exception as error:  # formulaic raises errors of many kinds, those of Python's parser among them.
         reason = re.sub(r"\x1b?\[[0-9;]*m|[⧛⧚\x1b]", "", str(error)).strip().splitlines() or ["it is not a formula"]
-        raise InputError(f"Cannot read the formula {text!r}: {reason[0].rstrip('.')}.") from error
+        raise InputError(
+            f"Cannot read the formula {text!r}: {reason[0].rstrip('.')}{_quoting(text, columns)}."
+        ) from error
     left = getattr(formula, "lhs", None) if hasattr(formula, "rhs") else ()
     right = formula.rhs if hasattr(formula, "rhs") else formula
     if (
@@ -91,6 +93,25 @@ def _sides(text: str, columns: Sequence[Column], used: Sequence[str | None]) -> 
             "column behind '|'; nothing else does."
         )
     return list(left or ()), list(right)
+
+
+def _quoting(text: str, columns: Sequence[Column]) -> str:
+    """Say how a column whose name has blanks or signs is written, if the text has such a name outside of quotes."""
+    plain = re.sub(r"""`[^`]*`|"[^"]*"|'[^']*'""", " ", text)
+    for column in sorted(columns, key=lambda column: -len(column.name)):
+        if not column.name.isidentifier() and re.search(rf"(?<!\w){re.escape(column.name)}(?!\w)", plain):
+            return f"; write the column as `{column.name}`, in backticks"
+    return ""
+
+
+def left_out_of_all(text: str, columns: Sequence[Column], used: Sequence[str | None]) -> tuple[str, ...]:
+    """Return a note for every column of dates that "." in a formula does not stand for."""
+    plain = re.sub(r"""`[^`]*`|"[^"]*"|'[^']*'""", " ", text)
+    if not re.search(r"(?<![\w.)\]])\.(?![\w.])", plain):
+        return ()
+    named = set(re.findall(r"\w+", plain))
+    dates = [column for column in columns if column.type_name in DATES and column.name not in (*used, *named)]
+    return tuple(map(left_out_note, dates))
 
 
 def _is_plain(side: Any) -> bool:

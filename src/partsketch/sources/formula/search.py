@@ -15,7 +15,7 @@ from partsketch.sources.arrow_values import BoolArray, as_numbers, as_texts, dis
 from partsketch.sources.cluster.chunked import ChunkedRows
 from partsketch.sources.faults import Fault, Missing, complete_rows, missing_fault, number_faults
 from partsketch.sources.formula.assembly import RawColumns, category_values, level_text, made_faults
-from partsketch.sources.formula.bases import basis_of
+from partsketch.sources.formula.bases import Spline, basis_of
 from partsketch.sources.formula.contrasts import written_levels
 from partsketch.sources.formula.design import CATEGORY, NUMBER, Factor, level_values
 from partsketch.sources.formula.evaluation import Evaluator
@@ -270,6 +270,14 @@ def _check_given(factor: Factor) -> None:
         ) from error
 
 
+def written_knots(factor: Factor) -> dict[str, tuple[float, ...]]:
+    """Return the knots of splines whose knots and ends the formula has: nothing of them is found of rows."""
+    calls = [(text, basis_of(call)) for text, call in stateful_calls(factor.whole) if _is_basis(call)]
+    return {
+        text: basis.state(ValueTable(), text) for text, basis in calls if isinstance(basis, Spline) and basis.is_written
+    }
+
+
 def _with_given(factor: Factor, given: Given) -> Factor:
     levels = given.get(factor.expression) or written_levels(factor)
     single = factor.inner.names
@@ -281,9 +289,19 @@ def _with_given(factor: Factor, given: Given) -> Factor:
             raise InputError(f"The levels of {factor.expression!r} must be a list of distinct texts.")
         factor = replace(factor, levels=texts)
         _check_given(factor)
-    state = {text: given[text] for text, _ in stateful_calls(factor.whole) if text in given}
-    for text, numbers in state.items():
+    state: dict[str, Sequence[float]] = dict(written_knots(factor))
+    for text, call in stateful_calls(factor.whole):
+        if text not in given:
+            continue
+        numbers = given[text]
         if not isinstance(numbers, list | tuple) or not all(isinstance(number, int | float) for number in numbers):
             raise InputError(f"What is given for {text!r} must be a list of numbers, as another site found it.")
+        needed = basis_of(call).state_length if _is_basis(call) else 2
+        if len(numbers) != needed:
+            raise InputError(
+                f"What is given for {text!r} has {len(numbers)} numbers and needs {needed}, as another site has them. "
+                "Knots and ends can be written in the formula too: bs(x, knots=[5], lower_bound=0, upper_bound=9)."
+            )
+        state[text] = numbers
     found = tuple((text, tuple(float(number) for number in numbers)) for text, numbers in state.items())
     return replace(factor, state=found)
