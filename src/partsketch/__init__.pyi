@@ -1,4 +1,4 @@
-from . import theory
+from . import simulate, theory
 from ._version import __version__
 from .api import combine, fit, sketch
 from .common.errors import InputError, PartsketchError, PartsketchWarning
@@ -53,6 +53,7 @@ __all__ = [
     "plan",
     "read_summaries",
     "refine",
+    "simulate",
     "sketch",
     "summarise",
     "table",

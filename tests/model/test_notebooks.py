@@ -175,3 +175,19 @@ def test_the_notebook_runs_and_every_table_is_there_once() -> None:
     kept = [results(cell.outputs) for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
     for old, new in zip(kept[:6], outputs[:6], strict=True):
         assert old[0].data == new[0].data
+
+
+def test_summaries_are_shown_in_one_line(tmp_path: Path) -> None:
+    """A bare sketch tells what it is of; its numbers are asked for as an array."""
+    data = rows(["y", *(f"x{i}" for i in range(12))])
+    sketch = ps.sketch(data, target="y", sketch_size=60, site="north", random_state=1)
+    assert repr(sketch) == (
+        "Summary(gaussian, 60 × 14 for 200 rows, columns: (intercept), x0, x1, x2, x3, x4, x5, x6, …; site north)"
+    )
+    assert in_notebook(sketch).startswith("<p>Summary(gaussian")
+    bounds = dict.fromkeys(("y", "x0"), (-9.0, 9.0))
+    promise: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "bounds": bounds, "ledger": tmp_path / "ledger.jsonl"}
+    promised = ps.sketch(data.select(["y", "x0"]), target="y", site="north", **promise)
+    assert repr(promised).startswith("NoisySummary(sums of products with noise, ε = 1, δ = 1e-06, columns: ")
+    with pytest.raises(TypeError, match="one array for each partition"):
+        np.asarray(ps.summarise(data))

@@ -61,6 +61,9 @@ class Summaries(OtherModels):
         rows = sum(self.row_counts)
         return f"Summaries({len(self)} partition{'s' * (len(self) != 1)}, {rows:,} rows, columns: {columns})"
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise TypeError("Summaries are one array for each partition: take np.asarray(summaries.factors[0]).")
+
     def _repr_html_(self) -> str:
         pairs = [(name, f"{rows:,}") for name, rows in zip(self.names, self.row_counts, strict=True)]
         if len(pairs) > _MOST_SHOWN:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.files import write_atomically
 from partsketch.summaries.provenance import About
+from partsketch.summaries.shown import ShownInShort
 from partsketch.theory.gaussian_mechanism import gaussian_scale
 
 FloatArray = NDArray[np.float64]
@@ -87,8 +89,8 @@ def noise_of(epsilon: float, delta: float, norm: float, columns: int) -> float:
     return gaussian_scale(epsilon, delta) * (STEPS * unit_of_steps(norm, columns)) ** 2
 
 
-@dataclass(frozen=True, eq=False)
-class NoisySummary:
+@dataclass(frozen=True, eq=False, repr=False)
+class NoisySummary(ShownInShort):
     """Sums of products of rows with noise, measured as `bounds` says.
 
     Attributes
@@ -115,6 +117,10 @@ class NoisySummary:
     label: str
     release: str
     about: About = field(default_factory=About)
+
+    def _in_short(self) -> tuple[str, Sequence[str], str]:
+        what = f"sums of products with noise, ε = {self.promise.epsilon:g}, δ = {self.promise.delta:g}"
+        return what, self.columns, self.site
 
     def __post_init__(self) -> None:
         products = np.array(self.products, dtype=np.float64, order="C")

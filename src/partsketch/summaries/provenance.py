@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from partsketch.common.errors import InputError
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
 
 
@@ -184,3 +185,25 @@ def site_seed(seed: int, site: str, label: str) -> int:
         return seed
     text = json.dumps(["partsketch site seed", seed, site, label])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def shared_rows(mine: Part, theirs: Part) -> str:
+    """Say in words which rows two parts share."""
+    if None in (mine.start, mine.stop, theirs.start, theirs.stop) or mine.cut != theirs.cut:
+        return f"rows of {mine.name!r}"
+    starts, stops = [part.start or 0 for part in (mine, theirs)], [part.stop or 0 for part in (mine, theirs)]
+    return f"rows {max(starts)} to {min(stops)}"
+
+
+def joined_parts(mine: Part, theirs: Part) -> Part:
+    """Return the part of both, whose rows must follow one another."""
+    if mine.range_overlaps(theirs):
+        raise InputError(
+            f"Cannot sum: {shared_rows(mine, theirs)} have the same numbers in both summaries; number the rows of the "
+            "second one after the first."
+        )
+    assert mine.start is not None
+    assert theirs.start is not None
+    if mine.stop != theirs.start and theirs.stop != mine.start:
+        raise InputError("Cannot sum: the rows of the two summaries do not follow one another.")
+    return replace(mine, start=min(mine.start, theirs.start), stop=max(mine.stop or 0, theirs.stop or 0))

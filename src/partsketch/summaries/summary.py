@@ -15,7 +15,8 @@ from partsketch.common.errors import InputError
 from partsketch.common.files import write_atomically
 from partsketch.common.linalg.solve import factor_of_rows, tall_factor
 from partsketch.sketches.base import get_sketch
-from partsketch.summaries.provenance import About, Part, find_overlap
+from partsketch.summaries.provenance import About, Part, find_overlap, joined_parts, shared_rows
+from partsketch.summaries.shown import ShownInShort
 from partsketch.summaries.tasks import INTERCEPT
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Summary:
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary(ShownInShort):
     """A small matrix Z = S A that stands for the rows A, with what is needed to merge and to solve.
 
     Attributes
@@ -88,6 +89,12 @@ class Summary:
             np.array_equal(_or_nothing(getattr(self, name)), _or_nothing(getattr(other, name))) for name in arrays
         )
 
+    def _in_short(self) -> tuple[str, Sequence[str], str]:
+        size, width = self.matrix.shape
+        about = "about " if self.about.rounded_to > 1 else ""
+        what = f"{'private ' * self.about.private}{self.kind}, {size:,} × {width:,} for {about}{self.row_count:,} rows"
+        return what, self.columns, ", ".join(dict.fromkeys(part.site for part in self.parts if part.site))
+
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.matrix, dtype=dtype, copy=copy)
 
@@ -115,7 +122,7 @@ class Summary:
         overlap = find_overlap([(0, part) for part in self.parts] + [(1, part) for part in other.parts])
         if overlap is not None:
             raise InputError(
-                f"Cannot stack: {_shared_rows(overlap[0][1], overlap[1][1])} of the same data are in both summaries "
+                f"Cannot stack: {shared_rows(overlap[0][1], overlap[1][1])} of the same data are in both summaries "
                 "and would count twice; give other rows of one site a label of their own."
             )
         mine = {(part.seed, part.stream) for part in self.parts if part.seed is not None}
@@ -156,7 +163,7 @@ class Summary:
             (part.seed, part.stream, part.size, part.sparsity) for part in other.parts
         ]:
             raise InputError("Cannot sum: the summaries are not made by the same sketch rows (seed, stream, size).")
-        parts = tuple(_joined(mine, theirs) for mine, theirs in zip(self.parts, other.parts, strict=True))
+        parts = tuple(joined_parts(mine, theirs) for mine, theirs in zip(self.parts, other.parts, strict=True))
         rows = self.rows.plus(other.matrix)
         if other.low is not None:
             rows = rows.plus(other.low)
@@ -276,24 +283,3 @@ def joined_rows(centre: FloatArray, *summaries: Summary) -> DoubleDouble:
 
     parts = [summary.rows.moved(-centre) for summary in summaries]
     return DoubleDouble(np.vstack([part.high for part in parts]), np.vstack([part.low for part in parts]))
-
-
-def _shared_rows(mine: Part, theirs: Part) -> str:
-    if None in (mine.start, mine.stop, theirs.start, theirs.stop) or mine.cut != theirs.cut:
-        return f"rows of {mine.name!r}"
-    starts, stops = [part.start or 0 for part in (mine, theirs)], [part.stop or 0 for part in (mine, theirs)]
-    return f"rows {max(starts)} to {min(stops)}"
-
-
-def _joined(mine: Part, theirs: Part) -> Part:
-    """Return the part of both, whose rows must follow one another."""
-    if mine.range_overlaps(theirs):
-        raise InputError(
-            f"Cannot sum: {_shared_rows(mine, theirs)} have the same numbers in both summaries; number the rows of the "
-            "second one after the first."
-        )
-    assert mine.start is not None
-    assert theirs.start is not None
-    if mine.stop != theirs.start and theirs.stop != mine.start:
-        raise InputError("Cannot sum: the rows of the two summaries do not follow one another.")
-    return replace(mine, start=min(mine.start, theirs.start), stop=max(mine.stop or 0, theirs.stop or 0))
