@@ -83,3 +83,12 @@ def test_what_cannot_be_shown() -> None:
         ps.table(MODELS, ["one"])
     with pytest.raises(ps.InputError, match="digits is 0"):
         ps.table(MODELS, digits=0)
+
+
+def test_absorbed_levels_and_clusters_are_named() -> None:
+    rows = clustered_rows()
+    model = ps.fit(rows, "y", ["a"], absorb="g", vcov={"CRV1": "g"})
+    facts = {name: said for name, *said in ps.table([model]).lines() if name in ("R²", "intercept", "errors")}
+    assert facts["intercept"] == ["by g"]
+    assert facts["errors"] == ["CRV1 g"]
+    assert facts["R²"][0].endswith(" within")

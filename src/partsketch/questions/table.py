@@ -16,6 +16,7 @@ from partsketch.common.files import write_atomically
 from partsketch.common.markup import html_table, latex_table
 from partsketch.common.text import plain
 from partsketch.common.units import STARS, estimate_text, stars
+from partsketch.model.inference import Inference
 from partsketch.model.model import Model
 from partsketch.summaries.tasks import INTERCEPT
 
@@ -236,18 +237,28 @@ def _column_of(model: Model, number: int) -> TableColumn:
     told = (values, nothing if errors is None else errors.tolist(), nothing if p_values is None else p_values.tolist())
     intercept = options.get("intercept", "common" if options["fit_intercept"] else False)
     alpha = float(options.get("alpha") or 0.0)
+    absorbed = options.get("absorb")
+    told_of = {"common": "common", "partition": "by partition", False: "none"}[intercept]
+    cluster = str(options.get("vcov", "")).partition(":")[2]
     return TableColumn(
         model.target_names[number],
         dict(zip(model.column_names, map(Cell, *told), strict=True)),
         {
             "rows": f"{model.record.row_count:,}",
-            "R²": "" if inference.r_squared is None else f"{inference.r_squared:.4f}",
-            "intercept": {"common": "common", "partition": "by partition", False: "none"}[intercept],
-            "errors": "none" if inference.standard_errors is None else inference.vcov,
+            "R²": "" if inference.r_squared is None else f"{inference.r_squared:.4f}{' within' if absorbed else ''}",
+            "intercept": f"by {absorbed}" if absorbed else told_of,
+            "errors": _errors(inference, cluster),
             "penalty": f"{alpha:.4g}" if alpha else "",
             "method": model.method,
         },
     )
+
+
+def _errors(inference: Inference, cluster: str) -> str:
+    """Name the errors, and the column of their clusters."""
+    if inference.standard_errors is None:
+        return "none"
+    return f"{inference.vcov} {cluster}" if cluster else inference.vcov
 
 
 def _facts(columns: Sequence[TableColumn]) -> tuple[tuple[str, tuple[str, ...]], ...]:
