@@ -64,3 +64,11 @@ def test_what_is_no_equation_is_refused(text: str, fault: str) -> None:
 def test_restrictions_are_a_text() -> None:
     with pytest.raises(InputError, match="not list"):
         read_restrictions(["a = 0"], COLUMNS)  # type: ignore[arg-type]
+
+
+def test_terms_of_formulas_need_no_quotes() -> None:
+    columns = ["(intercept)", "log(a)", "C(z, levels=['u', 'v'])[T.v]", "b", "b:log(a)", "log(a):b"]
+    text = "log(a) = 1, 2*log(a):b - b = C(z, levels=['u', 'v'])[T.v], b:log(a) + (intercept) = 0"
+    rows, values = read_restrictions(text, columns)
+    np.testing.assert_array_equal(rows, [[0, 1, 0, 0, 0, 0], [0, 0, -1, -1, 0, 2], [1, 0, 0, 0, 1, 0]])
+    np.testing.assert_array_equal(values, [1, 0, 0])

@@ -82,8 +82,7 @@ class Model:
 
     def __getstate__(self) -> dict[str, Any]:
         # What survives pickling is the outlook, not the summaries it is made from.
-        state = {name: value for name, value in vars(self).items() if name != "outlook"}
-        return {**state, "look_ahead": Settled(self.outlook)}
+        return {**vars(self), "look_ahead": Settled(self.outlook)}
 
     @property
     def certificate(self) -> Certificate:
@@ -133,6 +132,11 @@ class Model:
         """Two-sided p-values of the coefficients being zero, in the same order."""
         return self._by_target(lambda spread: spread.tests()[1])
 
+    @property
+    def r_squared(self) -> FloatArray:
+        """Share of each target's variation that the fit explains, one per target; NaN where it is not known."""
+        return np.array([inference.r_squared for inference in self.inferences], dtype=np.float64)
+
     def _by_target(self, value: Callable[[Spread], FloatArray | None]) -> FloatArray:
         values = [np.asarray(value(spread_of(self, i, "model", TRUTH))) for i in range(len(self.target_names))]
         return values[0] if len(values) == 1 else np.stack(values)
@@ -167,8 +171,8 @@ class Model:
         ----------
         restrictions
             Equations, separated by commas, such as "distance = 2, night = 0" or "a + 2*b = c". Names with blanks or
-            signs in them stand in backticks or quotes; the intercept is called (intercept). Or a model with fewer
-            features: tests that the coefficients that it lacks are zero.
+            signs stand in backticks or quotes, terms of formulas as they are; (intercept) is the intercept. Or a model
+            with fewer features: tests that the coefficients that it lacks are zero.
         of
             As in `conf_int`: whether the restrictions are on the true coefficients, or on those of exact least squares.
         target

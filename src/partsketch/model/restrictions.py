@@ -67,11 +67,17 @@ def read_restrictions(text: str, columns: Sequence[str]) -> tuple[FloatArray, Fl
 def _tokens(text: str, columns: Sequence[str]) -> list[_Token]:
     tokens, place = [], 0
     rest = text.rstrip()
+    # Nothing else in a restriction has brackets, so terms of formulas are read as they stand, the longest first.
+    terms = sorted((name for name in columns if "(" in name and name[0] != "("), key=len, reverse=True)
     while place < len(rest):
-        indicator = _INDICATOR.match(rest, place + len(rest[place:]) - len(rest[place:].lstrip()))
-        if indicator is not None and indicator.group() in columns:
-            tokens.append(_Token("name", indicator.group()))
-            place = indicator.end()
+        start = place + len(rest[place:]) - len(rest[place:].lstrip())
+        indicator = _INDICATOR.match(rest, start)
+        known = next((name for name in terms if rest.startswith(name, start)), None)
+        if known is None and indicator is not None and indicator.group() in columns:
+            known = indicator.group()
+        if known is not None:
+            tokens.append(_Token("name", known))
+            place = start + len(known)
             continue
         found = _TOKEN.match(rest, place)
         if found is None:

@@ -126,3 +126,10 @@ def test_dates_that_a_point_does_not_stand_for_are_told() -> None:
 def test_data_and_formula_the_other_way_round() -> None:
     with pytest.raises(ps.InputError, match="'fare ~ hour' is a formula, and the data come first"):
         ps.fit("fare ~ hour", FRAME)
+
+
+def test_a_category_of_one_level_is_told() -> None:
+    with pytest.warns(ps.PartsketchWarning, match=r"C\(k\) of the formula has one level, '3', and gives no column"):
+        model = ps.fit(FRAME[FRAME["k"] == 3], "fare ~ hour + C(k)")
+    assert model.feature_names == ("hour",)
+    assert 0 < float(model.r_squared[0]) < 1

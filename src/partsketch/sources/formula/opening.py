@@ -11,7 +11,7 @@ from partsketch.sources.cluster.remote import ChunkedColumns
 from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.faults import Missing
-from partsketch.sources.formula.design import Design
+from partsketch.sources.formula.design import CATEGORY, Design
 from partsketch.sources.formula.reading import ParsedFormula, left_out_of_all, make_design, parse_formula
 from partsketch.sources.formula.search import find_state, with_given
 from partsketch.sources.levels import PartitionColumn, sorted_keys
@@ -33,6 +33,11 @@ def open_formula(
     selection = _selection(rows, _draft(parsed), weights, partition_column)
     texts = _texts(rows, selection)
     factors, keys, notes = find_state(rows, selection, factors, missing, texts)
+    notes += tuple(
+        f"{factor.expression} of the formula has one level, {factor.levels[0]!r}, and gives no column."
+        for factor in factors
+        if factor.kind == CATEGORY and len(factor.levels) == 1 and parsed.intercept
+    )
     notes += left_out_of_all(formula, rows.columns, (weights, partition_column))
     design = make_design(parsed, factors, notes)
     partition = None
