@@ -97,7 +97,8 @@ def _facts(fit: Fit, seconds: float, exact: tuple[Fit, float] | None, below_summ
     """Return what else is known of a fit; below its summary, what that does not say."""
     record = fit.model.record
     method = METHODS[fit.model.method]
-    parts = f", {len(record.partitions)} {'partitions' if method.by_partition else 'sketches'}"
+    one, several = ("partition", "partitions") if method.by_partition else ("sketch", "sketches")
+    parts = f", {len(record.partitions)} {one if len(record.partitions) == 1 else several}"
     seed = "" if record.seed is None else f", seed {record.seed}"
     size = f", {record.sketch_size} sketch rows each{seed}" if record.sketch_size else ""
     condition = "" if record.condition is None else f", condition {record.condition:.3g}"
