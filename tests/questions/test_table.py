@@ -35,6 +35,11 @@ def test_the_terminal_shows_coefficients_errors_and_facts() -> None:
     assert below.split() == [f"({error:.{place}f})" for error, place in zip(errors, places, strict=True)]
     assert next(line for line in lines if line.startswith("errors")).split() == ["errors", "iid", "CRV1", "none"]
     assert "by partition" in text
+    assert next(line for line in lines if line.startswith("R²")).split()[2:4] == [
+        f"{MODELS[1].inferences[0].r_squared:.4f}",
+        "within",
+    ]
+    assert "R-squared within:" in str(MODELS[1])
     assert next(line for line in lines if line.startswith("penalty")).split() == ["penalty", "2"]
 
 

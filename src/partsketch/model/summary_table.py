@@ -243,7 +243,8 @@ def _facts(model: Model, number: int, of: str) -> tuple[tuple[str, str], ...]:
         facts.append(("Residual std err", f"{np.sqrt(inference.noise_variance):.4g}{which}"))
     if inference.r_squared is not None:
         which = provenance(inference.r_squared_of, inference.is_estimated)
-        facts.append(("R-squared", f"{inference.r_squared:.4f}{which}"))
+        within = record.options.get("absorb") is not None or record.options.get("intercept") == "partition"
+        facts.append(("R-squared within" if within else "R-squared", f"{inference.r_squared:.4f}{which}"))
     if certificate.relative_excess_loss is not None:
         qualifier = "" if certificate.kind == "exact" else f" ({certificate.kind})"
         facts.append(("Excess loss", f"{certificate.relative_excess_loss:.3g} of the minimum{qualifier}"))
