@@ -164,8 +164,12 @@ def test_a_formula_names_the_columns() -> None:
         ps.summarise(ROWS, ["a"], formula="y ~ a")
     with pytest.raises(ps.InputError, match="add it to that formula and summarise again"):
         summaries.fit("y ~ exp(a)")
-    with pytest.raises(ps.InputError, match="add it as a column"):
+    with pytest.raises(ps.InputError, match="summarise again with a formula that has it"):
         ps.summarise(ROWS, ["y", "a"]).fit("y ~ log(a)")
+    with pytest.raises(
+        ps.InputError, match=r"behind which a fit to rows absorbs a column: summarise with partition_by"
+    ):
+        ps.summarise(ROWS, ["y", "a"]).fit("y ~ a | b")
 
 
 def test_terms_of_a_formula_are_columns_of_summaries() -> None:

@@ -150,9 +150,15 @@ def _one_name(term: str, text: str) -> str:
     if found is None:
         raise InputError(f"Cannot read {stripped!r} in the formula {text!r}: write names of columns joined by +.")
     name = found.group(1) or found.group(2)
+    if found.group(1) is None and "|" in name:
+        raise InputError(
+            f"The formula {text!r} has '|', behind which a fit to rows absorbs a column: summarise with partition_by, "
+            "and ask for intercept='partition' (--intercept partition)."
+        )
     if found.group(1) is None and re.search(r"[*:()^/]", name):
         raise InputError(
-            f"The formula {text!r} asks for {name!r}: summaries know their columns only; add it as a column to the "
-            "data before they are summarised, or put a name with signs in backticks."
+            f"The formula {text!r} asks for {name!r}: summaries know their columns only; summarise again with a "
+            "formula that has it (formula=, --formula), or put a name with signs in backticks. A column that was encoded is "
+            "called by its name alone."
         )
     return name

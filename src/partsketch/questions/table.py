@@ -245,7 +245,9 @@ def _column_of(model: Model, number: int) -> TableColumn:
         dict(zip(model.column_names, map(Cell, *told), strict=True)),
         {
             "rows": f"{model.record.row_count:,}",
-            "R²": "" if inference.r_squared is None else f"{inference.r_squared:.4f}{' within' if absorbed or intercept == 'partition' else ''}",
+            "R²": ""
+            if inference.r_squared is None
+            else f"{inference.r_squared:.4f}{' within' if absorbed or intercept == 'partition' else ''}",
             "intercept": f"by {absorbed}" if absorbed else told_of,
             "errors": _errors(inference, cluster),
             "penalty": f"{alpha:.4g}" if alpha else "",
