@@ -127,7 +127,7 @@ class DataRequest:
 
     def check_private(self, source: Source) -> None:
         """Refuse a private summary with numbers that were found of its rows: ends of splines are values of rows."""
-        from partsketch.sources.formula.search import written_knots
+        from partsketch.sources.formula.given import written_knots
 
         design = source.encoding.design
         given = {} if self.levels is None else self.levels

@@ -12,8 +12,9 @@ from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.faults import Missing
 from partsketch.sources.formula.design import CATEGORY, Design
+from partsketch.sources.formula.given import with_given
 from partsketch.sources.formula.reading import ParsedFormula, left_out_of_all, make_design, parse_formula
-from partsketch.sources.formula.search import find_state, with_given
+from partsketch.sources.formula.search import find_state
 from partsketch.sources.levels import PartitionColumn, sorted_keys
 from partsketch.sources.roles import Selection, check_names
 from partsketch.sources.storage import Rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,9 +15,8 @@ from partsketch.sources.arrow_values import BoolArray, as_numbers, as_texts, dis
 from partsketch.sources.cluster.chunked import ChunkedRows
 from partsketch.sources.faults import Fault, Missing, complete_rows, missing_fault, number_faults
 from partsketch.sources.formula.assembly import RawColumns, category_values, level_text, made_faults
-from partsketch.sources.formula.bases import Spline, basis_of
-from partsketch.sources.formula.contrasts import written_levels
-from partsketch.sources.formula.design import CATEGORY, NUMBER, Factor, level_values
+from partsketch.sources.formula.bases import basis_of
+from partsketch.sources.formula.design import CATEGORY, NUMBER, Factor
 from partsketch.sources.formula.evaluation import Evaluator
 from partsketch.sources.formula.expressions import Expression, constants, stateful_calls
 from partsketch.sources.formula.values import ExactSums, ValueTable
@@ -25,8 +24,6 @@ from partsketch.sources.keys import Key, Keys
 from partsketch.sources.levels import MOST_LEVELS, check_keys, check_number, keys_of, named
 from partsketch.sources.roles import Selection
 from partsketch.sources.storage import RawBlock, Rows
-
-Given = Mapping[str, Sequence[Any]]
 
 
 @dataclass
@@ -84,7 +81,7 @@ class StateSearch:
                 found.levels[factor.expression] = set()
             for text, call in stateful_calls(factor.whole):
                 if text not in dict(factor.state):
-                    (found.tables if _is_basis(call) else found.sums)[text] = _empty(call)  # type: ignore[assignment]
+                    (found.tables if is_basis(call) else found.sums)[text] = _empty(call)  # type: ignore[assignment]
         return found
 
     def __call__(self, rows: Rows) -> FoundState:
@@ -162,12 +159,13 @@ def _see(where: dict[str, Any], text: str, column: Any, kept: BoolArray | None) 
         where[text] = distinct_texts(column, kept)
 
 
-def _is_basis(call: ast.Call) -> bool:
+def is_basis(call: ast.Call) -> bool:
+    """Tell whether a call gives several columns."""
     return isinstance(call.func, ast.Name) and call.func.id in ("bs", "poly")
 
 
 def _empty(call: ast.Call) -> ExactSums | ValueTable:
-    if _is_basis(call):
+    if is_basis(call):
         return ValueTable()
     return ExactSums(with_squares=not (isinstance(call.func, ast.Name) and call.func.id == "center"))
 
@@ -251,57 +249,3 @@ def _centre_and_scale(call: ast.Call, sums: ExactSums, expression: Expression) -
     if not spread > 0:
         raise InputError(f"{told} of the formula needs a column of different values: leave it out.")
     return centre, spread
-
-
-def with_given(factors: tuple[Factor, ...], given: Given | None) -> tuple[Factor, ...]:
-    """Return the factors with levels and state that were agreed on, or written in the formula itself."""
-    return tuple(_with_given(factor, given or {}) for factor in factors)
-
-
-def _check_given(factor: Factor) -> None:
-    """Refuse levels that the column, as it was read, cannot have."""
-    try:
-        level_values(factor)
-    except InputError as error:
-        held = {"truth": "True and False", "integer": "whole numbers"}.get(factor.level_type, "numbers")
-        raise InputError(
-            f"The levels of {factor.expression!r} were given as {', '.join(map(repr, factor.levels[:3]))}, and the "
-            f"column holds {held}: write the levels so, or the column as text."
-        ) from error
-
-
-def written_knots(factor: Factor) -> dict[str, tuple[float, ...]]:
-    """Return the knots of splines whose knots and ends the formula has: nothing of them is found of rows."""
-    calls = [(text, basis_of(call)) for text, call in stateful_calls(factor.whole) if _is_basis(call)]
-    return {
-        text: basis.state(ValueTable(), text) for text, basis in calls if isinstance(basis, Spline) and basis.is_written
-    }
-
-
-def _with_given(factor: Factor, given: Given) -> Factor:
-    levels = given.get(factor.expression) or written_levels(factor)
-    single = factor.inner.names
-    if levels is None and factor.kind == CATEGORY and len(single) == 1:
-        levels = given.get(single[0])
-    if factor.kind == CATEGORY and levels is not None:
-        texts = tuple(str(level) for level in levels)
-        if len(set(texts)) != len(texts) or not texts:
-            raise InputError(f"The levels of {factor.expression!r} must be a list of distinct texts.")
-        factor = replace(factor, levels=texts)
-        _check_given(factor)
-    state: dict[str, Sequence[float]] = dict(written_knots(factor))
-    for text, call in stateful_calls(factor.whole):
-        if text not in given:
-            continue
-        numbers = given[text]
-        if not isinstance(numbers, list | tuple) or not all(isinstance(number, int | float) for number in numbers):
-            raise InputError(f"What is given for {text!r} must be a list of numbers, as another site found it.")
-        needed = basis_of(call).state_length if _is_basis(call) else 2
-        if len(numbers) != needed:
-            raise InputError(
-                f"What is given for {text!r} has {len(numbers)} numbers and needs {needed}, as another site has them. "
-                "Knots and ends can be written in the formula too: bs(x, knots=[5], lower_bound=0, upper_bound=9)."
-            )
-        state[text] = numbers
-    found = tuple((text, tuple(float(number) for number in numbers)) for text, numbers in state.items())
-    return replace(factor, state=found)
