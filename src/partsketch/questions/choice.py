@@ -158,7 +158,7 @@ def _one_name(term: str, text: str) -> str:
     if found.group(1) is None and re.search(r"[*:()^/]", name):
         raise InputError(
             f"The formula {text!r} asks for {name!r}: summaries know their columns only; summarise again with a "
-            "formula that has it (formula=, --formula), or put a name with signs in backticks. A column that was encoded "
-            "is called by its name alone."
+            "formula that has it (formula=, --formula), or put a name with signs in backticks. A column that was "
+            "encoded is called by its name alone."
         )
     return name
