@@ -50,10 +50,14 @@ def list_other_pages(app: Any, name: str, source: list[str]) -> None:
         source[0] = source[0].replace("(other pages)", "\n".join(others))
 
 
+#: A bar as an accent lies on the letter below it, where nobody sees it.
+_BAR = re.compile(r'<mover accent="true">((?:(?!<mover).)*?)<mo stretchy="false">ˉ</mo>', re.DOTALL)
+
+
 def formula(translator: Any, node: Any) -> None:
     """Write a formula as MathML, which browsers typeset themselves: no script, no network."""
     block = isinstance(node, nodes.math_block)
-    markup = tex2mathml(node.astext(), as_block=block)
+    markup = _BAR.sub(r"<mover>\1<mo>¯</mo>", tex2mathml(node.astext(), as_block=block))
     translator.body.append(f'<div class="math">{markup}</div>' if block else markup)
     raise nodes.SkipNode
 
