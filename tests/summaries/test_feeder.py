@@ -6,12 +6,15 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy import sparse
 
+import partsketch as ps
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources import Source, array_source, open_source
+from partsketch.sources.blocks import ColumnBlock
 from partsketch.summaries.partitions import Partitioning
 from partsketch.summaries.summarise import summarise_rows
 from partsketch.summaries.tasks import Piece, SummaryRequest, Task
@@ -62,3 +65,39 @@ def test_segments_one_after_another_give_what_each_gives_alone(
         assert one.weight_sum == other.weight_sum
         assert np.array_equal(one.target_range, other.target_range)
         assert np.array_equal(one.matrices[0], other.matrices[0])
+
+
+CODED = pd.DataFrame(
+    {
+        "zone": np.array(["a", "b", "c", "d"])[np.random.default_rng(1).integers(0, 4, 70_000)],
+        "small": np.random.default_rng(2).normal(size=70_000).astype(np.float32),
+        "x": np.random.default_rng(3).normal(size=70_000),
+        "y": np.random.default_rng(4).normal(size=70_000),
+    }
+)
+_FORMULA = "y ~ x + small + C(zone) * x"
+
+
+def test_columns_held_as_codes_are_written_out_as_they_are_copied() -> None:
+    source = open_source(CODED, formula=_FORMULA)
+    (block,) = source.read(100, 5_100, 5_000)
+    assert isinstance(block, ColumnBlock)
+    assert block.coded
+    known = np.empty((len(source.feature_names) + 1, 4_000))
+    block.copy_into(known, 700, 4_700)
+    written = block.written_out(700, 4_700)
+    assert not written.coded
+    assert written.addresses is not None
+    np.testing.assert_array_equal(np.array(written.columns), known)
+    np.testing.assert_array_equal(written.row_numbers, np.arange(800, 4_800))
+
+
+@pytest.mark.parametrize("asked", [{"target": _FORMULA}, {"target": "y", "encode": True}])
+def test_written_out_for_several_tiles_or_copied_for_each_the_bits_are_the_same(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = ps.fit(CODED, **asked)
+    monkeypatch.setattr("partsketch.summaries.feeder.WRITTEN_OUT", 0)
+    one_by_one = ps.fit(CODED, **asked)
+    np.testing.assert_array_equal(at_once.coefficients, one_by_one.coefficients)
+    np.testing.assert_array_equal(at_once.standard_errors, one_by_one.standard_errors)

@@ -124,6 +124,23 @@ class ColumnBlock:
                 out[position] = column[begin:end]
                 position += 1
 
+    @property
+    def coded(self) -> bool:
+        """Whether some columns are held as codes."""
+        return any(isinstance(column, Indicators | Placed) for column in self.columns)
+
+    def written_out(self, begin: int, end: int) -> ColumnBlock:
+        """Return rows begin to end with all columns as contiguous doubles; none of the rows before were left out."""
+        columns: list[NDArray[np.generic]] = []
+        for column in self.columns:
+            if isinstance(column, Indicators | Placed):
+                out = np.empty((column.width, end - begin))
+                column.copy_into(out, begin, end)
+                columns.extend(out)
+            else:
+                columns.append(np.ascontiguousarray(column[begin:end], dtype=np.float64))
+        return replace(self.between(begin, end), columns=tuple(columns))
+
     def take(self, positions: IntArray) -> ColumnBlock:
         """Return the block of the rows at these positions."""
         return self._taken(positions)

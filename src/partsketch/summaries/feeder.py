@@ -24,6 +24,9 @@ FEW_NUMBERS = 2**14
 #: Rows of many columns that are copied by one thread at a time.
 _COPIED_ROWS = 512
 
+#: Numbers up to which columns that are held as codes are written out for several tiles at once: 8 MB.
+WRITTEN_OUT = 2**20
+
 TOO_LARGE = "Values are too large: their squares overflow; divide the columns by a constant."
 
 
@@ -197,11 +200,16 @@ class RowFeeder:
     def _feed_in_place(self, block: Block, begin: int, tiles: int) -> int:
         """Give whole tiles to the sketch where they lie, in doubles, and return how many it takes so."""
         if isinstance(block, ColumnBlock):
-            taken = self._feed_columns(block, begin, tiles)
+            columns, first = block, begin
+            rows_here = tiles * self._tile_rows
+            if block.coded and block.weights is None and self._width * rows_here <= WRITTEN_OUT:
+                # One call for all tiles: of few columns the calls for each would take as long as the work.
+                columns, first = block.written_out(begin, begin + rows_here), 0
+            taken = self._feed_columns(columns, first, tiles)
             end = begin + taken * self._tile_rows
             if taken and self._columns.targets:
-                targets = block.columns[self._columns.features :]
-                self._see_targets(np.array([np.asarray(column)[begin:end] for column in targets]))
+                targets = columns.columns[self._columns.features :]
+                self._see_targets(np.array([np.asarray(column)[first : first + end - begin] for column in targets]))
         else:
             # Kernels that turn tiles into columns make doubles of single numbers on the way.
             rows = rows_in_place(block, begin, begin + tiles * self._tile_rows, single=True)
