@@ -47,8 +47,6 @@ def select(
     partition_column: str | None,
 ) -> Selection:
     """Give every used column its role, or say which name is wrong."""
-    if not names:
-        raise InputError("The data has no columns.")
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise InputError(f"The data has more than one column named {listed(repeated)}: give every column its own name.")
@@ -80,6 +78,8 @@ def select(
 
 def check_names(names: Sequence[str], wanted: Sequence[str], role: str = "") -> None:
     """Refuse names that the data do not have, or that are given twice."""
+    if not names:
+        raise InputError("The data has no columns.")
     known = set(names)
     for name in wanted:
         if name not in known:

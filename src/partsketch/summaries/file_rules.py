@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.plain_data import FieldError, read_as
+from partsketch.common.sketch_law import EVEN_SAMPLE
 from partsketch.sketches.base import Sketch
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.formula.design import Design
@@ -29,6 +30,8 @@ _ROUNDING, _WEIGHTED_ROUNDING = 1e-9, 1e-6
 #: A sum of squares of Gaussian numbers that is less likely than this is not one: of a million million honest files one
 #: is refused.
 _IMPOSSIBLE = 1e-12
+#: Sums of weights are told to two digits where counts are rounded.
+_ROUNDED_WEIGHTS = 0.05
 
 
 class HeaderError(ValueError):
@@ -185,28 +188,34 @@ def check_numbers(values: Header, sketch: Sketch, body: list[FloatArray]) -> Non
         raise HeaderError("its numbers are not all finite")
     if len(body) > 1 and (np.abs(body[1]) > 2.0**-52 * np.abs(body[0])).any():
         raise HeaderError("its second matrix is more than the rounding of the first")
-    if values["columns"][0] != INTERCEPT or values["rounded_to"] > 1:
+    if values["columns"][0] != INTERCEPT:
         return
     # The ones have no centre, so that the first column of the first matrix is theirs to the last digit but one.
     with np.errstate(over="ignore"):
         found = float(np.sum(body[0][:, 0] ** 2))
-    expected = values["weight_sum"]
-    if not _is_sum_of_weights(found, expected, values, sketch):
+    if not _is_sum_of_weights(found, values, sketch):
         raise HeaderError(f"its column of ones is not that of {values['row_count']} rows")
 
 
-def _is_sum_of_weights(found: float, expected: float, values: Header, sketch: Sketch) -> bool:
+def _is_sum_of_weights(found: float, values: Header, sketch: Sketch) -> bool:
     """Whether the sum of squares of the ones, each times the root of a weight, may be that of a sketch."""
-    if not sketch.is_random:
+    expected, parts = values["weight_sum"], values["parts"]
+    if sketch.is_random and expected == 0:
+        return found == 0
+    if not sketch.is_random or (sketch.law is EVEN_SAMPLE and not values["weighted"]):
+        # Every row of a uniform sample stands for as many rows.
         room = _WEIGHTED_ROUNDING if values["weighted"] else _ROUNDING
         return abs(found - expected) <= room * expected
-    if sketch.kind != "gaussian" or expected == 0:
-        return expected > 0 or found == 0
+    if sketch.law is None or not sketch.law.is_exact:
+        return True
     from scipy.special import chdtr, chdtrc
 
     # Each part is a sketch of its own rows; of one, m times the sum over the expected one is chi-square with m degrees
     # of freedom. Parts are weighed by their rows, which the file does not tell: the mixture is at most as wide as that
-    # of one part, the smallest.
-    size = min(part["size"] for part in values["parts"])
-    scaled = size * found / expected
-    return bool(min(chdtr(size, scaled), chdtrc(size, scaled)) >= _IMPOSSIBLE)
+    # of one part, the smallest. An orthogonal sketch varies less: its sum, times an independent chi-square over its p
+    # degrees of freedom, is a Gaussian one, and that factor is above and below 1 in at least three draws of ten each.
+    size = min(part["size"] for part in parts)
+    away = (values["rounded_to"] - 1) * len(parts) if not values["weighted"] else _ROUNDED_WEIGHTS * expected
+    least, most = (expected - away, expected + away) if values["rounded_to"] > 1 else (expected, expected)
+    too_large = least > 0 and chdtrc(size, size * found / least) < _IMPOSSIBLE
+    return not (too_large or chdtr(size, size * found / most) < _IMPOSSIBLE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -85,6 +86,11 @@ def test_missing_values_name_their_column() -> None:
     for formula, name in (("fare ~ bs(hour, 4)", "hour"), ("fare ~ zone", "zone"), ("fare ~ I(hour > 3)", "hour")):
         with pytest.raises(ps.InputError, match=f"Column '{name}' has a missing value in row"):
             columns(open_source(rows, formula=formula))
+
+
+def test_data_without_columns() -> None:
+    with pytest.raises(ps.InputError, match="The data has no columns"):
+        ps.fit(np.empty((80, 0)), "y ~ x")
 
 
 def test_too_many_levels() -> None:
