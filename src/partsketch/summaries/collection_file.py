@@ -15,13 +15,12 @@ from pathlib import Path
 from partsketch.common.errors import InputError
 from partsketch.common.files import write_atomically
 from partsketch.common.reading import ordinary_file
-from partsketch.summaries.file import MAGIC, read
+from partsketch.summaries.file import COLLECTION_VERSION, MAGIC, read
 from partsketch.summaries.file import to_bytes as summary_bytes
 from partsketch.summaries.file_header import parse
 from partsketch.summaries.file_rules import HeaderError
 from partsketch.summaries.summary import Summary
 
-COLLECTION_VERSION = 3
 MOST_SUMMARIES = 2**20
 LARGEST_INDEX = 2**24
 LARGEST_FILE = 2**33

@@ -23,8 +23,8 @@ from partsketch.summaries.summary import Summary
 MAGIC = b"PSKETCH\n"
 #: Version 2 has a centre in its header, and a second matrix behind the first: what its doubles leave out of it.
 PLAIN_VERSION, CENTRED_VERSION = 1, 2
-#: Version 4 holds sums of products with noise (`noisy_file.py`); version 3 holds many summaries (`collection_file.py`).
-NOISY_VERSION = 4
+#: Version 3 holds many summaries (`collection_file.py`), version 4 sums of products with noise (`noisy_file.py`).
+COLLECTION_VERSION, NOISY_VERSION = 3, 4
 LARGEST_HEADER = 2**22
 LARGEST_BODY = 2**31
 
@@ -68,6 +68,8 @@ def read(stream: BinaryIO, size: int, name: str) -> Summary:
         if len(prefix) < _PREFIX.size:
             raise HeaderError("it is cut short")
         _, version, header_bytes = _PREFIX.unpack(prefix)
+        if version == COLLECTION_VERSION:
+            raise InputError(f"{name} holds several summaries: read it with `read_summaries`.")
         if version == NOISY_VERSION:
             raise InputError(f"{name} holds sums of products with noise, made with epsilon: `combine` alone takes it.")
         if version not in (PLAIN_VERSION, CENTRED_VERSION):
