@@ -66,3 +66,18 @@ def test_several_targets_and_what_has_no_interval() -> None:
         SUMMARIES.fit("y", vcov="wild", draws=99).predict(NEW, interval="confidence")
     with pytest.raises(ps.InputError, match="choose 'confidence' or 'prediction'"):
         both.predict(NEW, interval="both")  # type: ignore[arg-type]
+
+
+def test_predictions_beyond_doubles_are_refused(tmp_path: Path) -> None:
+    model = ps.fit(pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "y": [0.0, 3.0, 6.1, 9.0]}), target="y")
+    new = pd.DataFrame({"a": [1.0, 1e308, 2.0]})
+    for interval in (None, "confidence", "prediction"):
+        with pytest.raises(ps.InputError, match="What is predicted of row 1 is larger than any number"):
+            model.predict(new, interval=interval)  # type: ignore[arg-type]
+    # Of this row the mean is a number, its variance is none.
+    with pytest.raises(ps.InputError, match="of row 0"):
+        model.prediction_errors(pd.DataFrame({"a": [1e200]}))
+    model.save(tmp_path / "model.json")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    assert run(["predict", str(tmp_path / "model.json"), str(tmp_path / "new.csv"), "-o", str(tmp_path / "p.csv")]) == 2
+    assert not (tmp_path / "p.csv").exists()

@@ -84,6 +84,8 @@ RULES: list[tuple[str, Any, str]] = [
     ("coefficients.0.0", 1e6, "'coefficients' is not between those of the partitions"),
     ("intercept.0", 0.0, "'level' is not the prediction at 'centre'"),
     ("level.0", 0.0, "'level' is not the prediction at 'centre'"),
+    ("centre.0", 1e308, "'centre' and 'coefficients' have products beyond doubles"),
+    ("inferences.0.level_covariance.0", -1.0, "'inferences[0].level_covariance' begins with a variance below zero"),
     ("partition_coefficients", [[[1.0, 1.0]] * 5] * 2, "'partition_coefficients' has another number of fits"),
     ("partition_intercepts.0", [1.0, 1.0, 1.0], "'partition_intercepts[1]' has 2 entries, the first has 3"),
     ("feature_names.0", "b", "'feature_names' has a name twice"),

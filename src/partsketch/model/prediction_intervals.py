@@ -23,6 +23,15 @@ FloatArray = NDArray[np.float64]
 _BLOCK_ROWS = 65536
 
 
+def check_finite(row_numbers: NDArray[np.int64], values: FloatArray) -> None:
+    """Refuse predictions of some rows, the first axis, that are beyond doubles."""
+    if not np.isfinite(values).all():
+        row = row_numbers[~np.isfinite(values.reshape(len(values), -1)).all(axis=1)][0]
+        raise InputError(
+            f"What is predicted of row {row} is larger than any number: correct its values, or leave the row out."
+        )
+
+
 def blocks_with_errors(model: Model, source: Source) -> Iterator[tuple[NDArray[np.int64], FloatArray, FloatArray]]:
     """Yield row numbers, predictions and their standard errors, both rows × targets."""
     if model.record.options.get("absorb") is not None:
@@ -38,8 +47,11 @@ def blocks_with_errors(model: Model, source: Source) -> Iterator[tuple[NDArray[n
         block.copy_into(columns, 0, len(block))
         around = np.ones((len(block), free + len(columns)))
         around[:, free:] = (columns - model.centre[:, None]).T if free else columns.T
-        squares = [np.einsum("ij,ij->i", around @ covariance, around) for covariance in covariances]
-        yield block.row_numbers, model.predicted(columns), np.sqrt(np.maximum(np.column_stack(squares), 0.0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = [np.einsum("ij,ij->i", around @ covariance, around) for covariance in covariances]
+            values, errors = model.predicted(columns), np.sqrt(np.maximum(np.column_stack(squares), 0.0))
+        check_finite(block.row_numbers, np.hstack([values, errors]))
+        yield block.row_numbers, values, errors
 
 
 def _covariance(model: Model, number: int) -> FloatArray:
@@ -72,8 +84,11 @@ def blocks_with_intervals(
     if interval == "prediction":
         noise = np.array([_noise(model, number) for number in range(len(model.target_names))])
     for row_numbers, values, errors in blocks_with_errors(model, source):
-        reach = quantiles * np.sqrt(errors**2 + noise)
-        yield row_numbers, np.stack([values, values - reach, values + reach], axis=2), errors
+        with np.errstate(over="ignore"):
+            reach = quantiles * np.sqrt(errors**2 + noise)
+            found = np.stack([values, values - reach, values + reach], axis=2)
+        check_finite(row_numbers, found)
+        yield row_numbers, found, errors
 
 
 def _noise(model: Model, number: int) -> float:

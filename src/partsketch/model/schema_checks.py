@@ -136,8 +136,10 @@ def check_agreement(read: dict[str, Any]) -> None:
     coefficients, intercept, level = read["coefficients"], read["intercept"], read["level"]
     with np.errstate(over="ignore", invalid="ignore"):
         moved = read["centre"] @ coefficients
-        terms = np.abs(read["centre"]) @ np.abs(coefficients) + np.abs(intercept) + np.abs(level)
-        if not (np.abs(level - intercept - moved) <= _ROUNDING * terms).all():
+        products = np.abs(read["centre"]) @ np.abs(coefficients)
+        if not np.isfinite(products).all():
+            raise FieldError("'centre' and 'coefficients' have products beyond doubles")
+        if not (np.abs(level - intercept - moved) <= _ROUNDING * (products + np.abs(intercept) + np.abs(level))).all():
             raise FieldError("'level' is not the prediction at 'centre'")
         options = read["record"].options
         inside = options.get("intercept") == "partition" or options.get("absorb") is not None
@@ -200,6 +202,8 @@ def check_inference(inference: Inference, field: str, columns: int) -> None:
     one_of(("iid", "HC0", "HC1", "HC2", "HC3", "CRV1", "CRV3", "wild"), inference.vcov, f"{field}.vcov")
     if inference.level_covariance is not None and inference.level_covariance.shape != (columns,):
         raise FieldError(f"'{field}.level_covariance' has another shape than the standard errors")
+    if inference.level_covariance is not None and inference.level_covariance[0] < 0:
+        raise FieldError(f"'{field}.level_covariance' begins with a variance below zero")
     if (inference.wild is not None) != (inference.vcov == "wild"):
         raise FieldError(f"'{field}.wild' does not go with '{field}.vcov'")
     if inference.wild is not None:
