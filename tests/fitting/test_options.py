@@ -34,6 +34,7 @@ from tests.fitting.fits import data, quiet
         ("sketch", "triangular", "sketch is 'triangular'"),
         ("sketch_size", 0, "sketch_size"),
         ("sketch_size", 10.0, "sketch_size"),
+        ("sketch_size", 17_000_000, "sketch_size is 17000000: give at most 16,777,216"),
         ("engine", "abacus", "'abacus'"),
         ("engine", 7, "engine"),
         ("random_state", -1, "random_state is -1"),

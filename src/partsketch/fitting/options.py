@@ -20,6 +20,7 @@ from partsketch.fitting.limits import Limits, limits_from
 from partsketch.fitting.robust.vcov import IID, cluster_of, read_vcov
 from partsketch.model.methods import METHODS
 from partsketch.sketches.base import get_sketch, sparsity_refused
+from partsketch.summaries.file_header import MOST_SKETCH_ROWS
 
 #: Values of partition_by that do not name a column.
 RESERVED_PARTITIONS = ("order", "shuffle", "file")
@@ -100,7 +101,9 @@ class FitOptions:
         exact = self.method == "exact" or (self.method == AUTO and not (self.limits and self.limits.any))
         if self.route == "iterate" and (not exact or self.alpha > 0):
             raise InputError("route='iterate' goes with method='exact' and alpha=0.")
-        refuse_too_many(n_partitions=self.n_partitions, sketch_size=self.sketch_size, sparsity=self.sparsity)
+        refuse_too_many(n_partitions=self.n_partitions)
+        # No more than a file of it may have: beyond, a sketch is far larger than what it should be smaller than.
+        refuse_too_many(MOST_SKETCH_ROWS, sketch_size=self.sketch_size, sparsity=self.sparsity)
         self._check_absorb(exact)
         self._check_vcov(exact)
         self._check_faults()
