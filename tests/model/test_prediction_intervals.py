@@ -81,3 +81,12 @@ def test_predictions_beyond_doubles_are_refused(tmp_path: Path) -> None:
     new.to_csv(tmp_path / "new.csv", index=False)
     assert run(["predict", str(tmp_path / "model.json"), str(tmp_path / "new.csv"), "-o", str(tmp_path / "p.csv")]) == 2
     assert not (tmp_path / "p.csv").exists()
+
+
+@pytest.mark.parametrize("interval", [[], ["--interval", "prediction"]])
+def test_a_file_of_nothing_but_missing_values_has_no_predictions(interval: list[str], tmp_path: Path) -> None:
+    SUMMARIES.fit("y", ["a"]).save(tmp_path / "model.json")
+    pd.DataFrame({"a": [np.nan] * 3}).to_parquet(tmp_path / "new.parquet")
+    asked = ["predict", str(tmp_path / "model.json"), str(tmp_path / "new.parquet"), "-o", str(tmp_path / "p.csv")]
+    assert run([*asked, "--missing", "drop", *interval]) == 0
+    assert len(pd.read_csv(tmp_path / "p.csv")) == 0

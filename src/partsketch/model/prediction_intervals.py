@@ -26,7 +26,7 @@ _BLOCK_ROWS = 65536
 def check_finite(row_numbers: NDArray[np.int64], values: FloatArray) -> None:
     """Refuse predictions of some rows, the first axis, that are beyond doubles."""
     if not np.isfinite(values).all():
-        row = row_numbers[~np.isfinite(values.reshape(len(values), -1)).all(axis=1)][0]
+        row = row_numbers[np.argwhere(~np.isfinite(values))[0, 0]]
         raise InputError(
             f"What is predicted of row {row} is larger than any number: correct its values, or leave the row out."
         )
