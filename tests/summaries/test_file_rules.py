@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import partsketch as ps
 from partsketch import InputError, Summary
+from partsketch.sketches.base import sketch_kinds
 from partsketch.summaries.provenance import Part, find_overlap
 
 Header = dict[str, Any]
@@ -203,7 +204,7 @@ def test_private_files_have_no_centre() -> None:
         Summary.from_bytes(_sealed(header, 2, body + bytes(len(body))))
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "orthogonal", "srht", "sparse_sign", "count_sketch", "row_sample", "leverage_sample"])
+@pytest.mark.parametrize("kind", sketch_kinds(exact=False))
 def test_honest_files_of_every_kind_and_size_are_read(kind: str) -> None:
     """No sketch that chance may give is taken for a forgery: sizes from 2 to 200, weighted and not."""
     draw = np.random.default_rng(2)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import numpy as np
 
 from partsketch.common.linalg.blas import padded_width
@@ -34,6 +37,16 @@ _PRODUCT_NUMBERS = 900_000
 _MOST_STRIP_ROWS = 64
 _MOST_PRODUCT_ROWS = 256
 
+_OF_THREAD = threading.local()
+
+
+def _scratch(count: int) -> FloatArray:
+    """Return room for the random numbers of one product, the same for all sketches that a thread makes."""
+    held: FloatArray | None = getattr(_OF_THREAD, "numbers", None)
+    if held is None or held.size < count:
+        held = _OF_THREAD.numbers = np.empty(count)
+    return held[:count]
+
 
 class GaussianAccumulator(Accumulator):
     """Adds S A to an m×q matrix, a few hundred rows of A at a time, always the same ones however rows arrive."""
@@ -48,11 +61,10 @@ class GaussianAccumulator(Accumulator):
         self._total = np.zeros(specification.size * self._padded)
         self._strip = _strip_rows(self._size)
         self._each = _product_rows(self._strip, self._padded)
-        self._numbers = np.empty(self._strip * self._each)
         self._filled = 0
         self.takes_rows = specification.seed is not None
         if specification.seed is not None:
-            self._work = (
+            self._given = (
                 product_address(),
                 *derive_key(specification.seed, specification.kind),
                 np.uint64(stream),
@@ -60,11 +72,12 @@ class GaussianAccumulator(Accumulator):
                 self._size,
                 self._strip,
                 self._padded,
-                self._numbers,
-                self._total,
-                np.zeros(self._each * self._padded),
-                np.empty(self._each, dtype=np.int64),
             )
+            self._kept = (self._total, np.zeros(self._each * self._padded), np.empty(self._each, dtype=np.int64))
+
+    @property
+    def _work(self) -> tuple[Any, ...]:
+        return (*self._given, _scratch(self._strip * self._each), *self._kept)
 
     def add(self, tile: FloatArray, row_numbers: IntArray) -> bool:
         """Take a tile."""
@@ -100,15 +113,17 @@ class GaussianAccumulator(Accumulator):
 
     def _add_private(self, tile: FloatArray, rows: int) -> None:
         """Add the product with numbers that come from the operating system and are forgotten."""
+        scratch = _scratch(self._strip * self._each)
         for begin in range(0, rows, self._each):
             taken = min(self._each, rows - begin)
             for first in range(0, self._size, self._strip):
                 count = min(self._strip, self._size - first)
                 padded = -(-count // COLUMNS_PER_COUNTER) * COLUMNS_PER_COUNTER
-                numbers = self._numbers[: padded * taken]
+                numbers = scratch[: padded * taken]
                 fill_system_normals(self._scale, numbers.reshape(padded, taken))
                 places = (tile, begin * self._padded, self._padded, numbers, self._total, first * self._padded)
                 add_product(product_address(), count, taken, *places)
+        scratch.fill(0.0)
 
     def finish(self) -> FloatArray:
         """Return S A."""
