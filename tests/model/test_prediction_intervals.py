@@ -73,7 +73,7 @@ def test_predictions_beyond_doubles_are_refused(tmp_path: Path) -> None:
     new = pd.DataFrame({"a": [1.0, 1e308, 2.0]})
     for interval in (None, "confidence", "prediction"):
         with pytest.raises(ps.InputError, match="What is predicted of row 1 is larger than any number"):
-            model.predict(new, interval=interval)  # type: ignore[arg-type]
+            model.predict(new, interval=interval)
     # Of this row the mean is a number, its variance is none.
     with pytest.raises(ps.InputError, match="of row 0"):
         model.prediction_errors(pd.DataFrame({"a": [1e200]}))

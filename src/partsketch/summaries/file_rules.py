@@ -201,11 +201,11 @@ def _is_sum_of_weights(found: float, values: Header, sketch: Sketch) -> bool:
     """Whether the sum of squares of the ones, each times the root of a weight, may be that of a sketch."""
     expected, parts = values["weight_sum"], values["parts"]
     if sketch.is_random and expected == 0:
-        return found == 0
+        return found == 0.0
     if not sketch.is_random or (sketch.law is EVEN_SAMPLE and not values["weighted"]):
         # Every row of a uniform sample stands for as many rows.
         room = _WEIGHTED_ROUNDING if values["weighted"] else _ROUNDING
-        return abs(found - expected) <= room * expected
+        return bool(abs(found - expected) <= room * expected)
     if sketch.law is None or not sketch.law.is_exact:
         return True
     from scipy.special import chdtr, chdtrc
@@ -217,5 +217,5 @@ def _is_sum_of_weights(found: float, values: Header, sketch: Sketch) -> bool:
     size = min(part["size"] for part in parts)
     away = (values["rounded_to"] - 1) * len(parts) if not values["weighted"] else _ROUNDED_WEIGHTS * expected
     least, most = (expected - away, expected + away) if values["rounded_to"] > 1 else (expected, expected)
-    too_large = least > 0 and chdtrc(size, size * found / least) < _IMPOSSIBLE
-    return not (too_large or chdtr(size, size * found / most) < _IMPOSSIBLE)
+    too_small = least > 0 and bool(chdtr(size, size * found / least) < _IMPOSSIBLE)
+    return not (too_small or bool(chdtrc(size, size * found / most) < _IMPOSSIBLE))
