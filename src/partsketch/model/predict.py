@@ -74,7 +74,8 @@ def _blocks(
         yield from model.predict_blocks(source)
         return
     for row_numbers, values, errors in blocks_with_intervals(model, source, interval, level):
-        yield row_numbers, np.concatenate([values, errors[:, :, None]], axis=2).reshape(len(values), 4 * values.shape[1])
+        found = np.concatenate([values, errors[:, :, None]], axis=2)
+        yield row_numbers, found.reshape(len(found), found.shape[1] * found.shape[2])
 
 
 def _writer_for(output: Path) -> Any:
