@@ -192,3 +192,20 @@ def test_weights_are_repeated_rows_of_their_partition() -> None:
     np.testing.assert_allclose(weighted.partition_coef_, repeated.partition_coef_, rtol=1e-10)
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-10)
     assert not np.allclose(weighted.coef_, small("average", partition_by="site").fit(frame, y).coef_, rtol=1e-4)
+
+
+def test_masked_values_are_never_taken_for_numbers() -> None:
+    """NumPy and scikit-learn forget the mask: what lies under it would be part of the fit."""
+    X = np.random.default_rng(3).normal(size=(40, 2))
+    y = X.sum(axis=1)
+    masked, target = np.ma.array(X, mask=X > 2), np.ma.array(y, mask=y > 2)
+    fitted = SketchedRegression("exact").fit(X, y)
+    for name, call in {
+        "X": lambda: SketchedRegression().fit(masked, y),
+        "y": lambda: SketchedRegression().fit(X, target),
+        "sample_weight": lambda: SketchedRegression().fit(X, y, np.ma.array(np.ones(40), mask=y > 2)),
+        "X in a batch": lambda: SketchedRegression("exact").partial_fit(masked, y),
+        "X of predictions": lambda: fitted.predict(masked),
+    }.items():
+        with pytest.raises(InputError, match=f"^{name.split()[0]} is a masked array: fill its missing values"):
+            call()

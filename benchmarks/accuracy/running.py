@@ -15,6 +15,7 @@ from benchmarks.accuracy.contestants import TOOLS, Answer, answer_of
 from benchmarks.accuracy.designs import DESIGNS
 from benchmarks.accuracy.intervals import coverage
 from benchmarks.coverage import Coverage, coverage_rows
+from benchmarks.coverage_diamonds import diamond_rows
 from benchmarks.coverage_fits import fit_rows
 from benchmarks.coverage_whole import Rate, error_rows, rejection_rows, sample_rows, stack_rows, whole_rows
 from benchmarks.problem import FloatArray
@@ -43,12 +44,13 @@ def run_parts(quick: bool, names: list[str]) -> dict[str, Any]:
 
 #: Draws a line, 1,000 where nothing else is said: shares of 90% of averages and stacks are then known to 0.7 points.
 #: Of samples of heavy-tailed rows one in thirty is certified.
-DRAWS = {"averaged": 2000, "stacked": 2000, "samples": 2000, "hostile": 200}
+DRAWS = {"averaged": 2000, "stacked": 2000, "samples": 2000, "hostile": 200, "diamonds": 600}
 
 
 #: What is drawn many times: certificates of every kind of fit, intervals of stacked fits, the test of partitions.
 COVERAGES: dict[str, Callable[[int], Iterator[Coverage | Rate]]] = {
     "averaged": coverage_rows,
+    "diamonds": diamond_rows,
     "stacked": stack_rows,
     "whole": whole_rows,
     "samples": sample_rows,

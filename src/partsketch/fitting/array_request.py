@@ -16,7 +16,7 @@ from partsketch.fitting.robust import vcov
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunks import cluster_of
 from partsketch.sources.labelled import LabelledSource
-from partsketch.sources.memory.arrays import array_source
+from partsketch.sources.memory.arrays import array_source, refuse_masked
 
 
 def open_checked(
@@ -40,6 +40,8 @@ def open_checked(
         if hasattr(X, "columns"):
             estimator.feature_names_in_ = np.array(source.feature_names, dtype=object)
         return source
+    refuse_masked(y, "y")
+    refuse_masked(sample_weight, "sample_weight")
     target = y
     labels, X = split_partition_column(X, partition_column, required=True)
     # Finiteness of X is checked on the way, tile by tile, instead of in a pass of its own over memory.
@@ -99,6 +101,7 @@ def column_beside_features(options: Mapping[str, Any]) -> str | None:
 
 def split_partition_column(X: Any, name: str | None, required: bool) -> tuple[NDArray[Any] | None, Any]:
     """Return the values of the partition column, if there is one, and the data frame without it."""
+    refuse_masked(X, "X")
     if name is None or (not required and name not in getattr(X, "columns", ())):
         return None, X
     if not hasattr(X, "columns"):

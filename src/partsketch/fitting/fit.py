@@ -26,7 +26,7 @@ from partsketch.model.coordinates import standardise
 from partsketch.model.methods import METHODS
 from partsketch.model.model import Model
 from partsketch.model.regression import Combination, Regression, combine_solution, restored
-from partsketch.model.sentences import constant_target_warnings
+from partsketch.model.sentences import constant_target_warnings, rounding_warnings
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import PartitionLeftOut, Source
 from partsketch.summaries.partitions import Partitioning, check_partition_sizes, make_partitioning, single_partition
@@ -175,6 +175,9 @@ def finish_fit(
         count = len(gathered.summaries)
         names = tuple(f"sketch {number}" for number in range(count)) if method.sketched else ("all",)
     design = source.encoding.design
+    low, high = gathered.target_range
+    of_targets = rounding_warnings(source.target_names, np.maximum(-low, high), (high - low) / 4, "Target")
+    of_targets += constant_target_warnings(gathered.target_range, source.target_names)
     circumstances = Circumstances(
         options=options.to_dict(engine_name),
         seed=options.seed,
@@ -184,7 +187,7 @@ def finish_fit(
         rows_dropped=gathered.rows_dropped,
         rows_left_out=rows_left_out,
         reasons=reasons if design is None else {**reasons, "formula": f"columns were made by {design.formula!r}"},
-        warnings=(*warnings, *source.notes, *constant_target_warnings(gathered.target_range, source.target_names)),
+        warnings=(*warnings, *source.notes, *of_targets),
         data=source.description,
         encoding=source.encoding,
         partitions_left_out=(*unreadable, *gathered.left_out),

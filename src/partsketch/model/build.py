@@ -20,7 +20,13 @@ from partsketch.model.moments import FitMoments
 from partsketch.model.outlook_curves import planned_outlook
 from partsketch.model.record import PartitionRecord, Record
 from partsketch.model.regression import Combination, Regression, restored
-from partsketch.model.sentences import alias_warnings, left_out_warnings, size_warnings, unknown_loss_warnings
+from partsketch.model.sentences import (
+    alias_warnings,
+    left_out_warnings,
+    rounding_warnings,
+    size_warnings,
+    unknown_loss_warnings,
+)
 from partsketch.sources.base import PartitionLeftOut
 from partsketch.sources.encoding import Encoding
 from partsketch.summaries.summary import Summary
@@ -187,6 +193,13 @@ def _warnings(
     if size is not None and regression.penalty == 0:
         yield from size_warnings(size, columns, stacked)
     yield from alias_warnings(combination.solutions, columns)
+    if (found := regression.coordinates) is not None:
+        places, spreads = found.centre[:columns], found.unit[:columns]
+        if not found.free:
+            # Columns are measured from zero then; what the others leave of one is at least this.
+            conditions = [1e16 if solution.aliased else solution.condition for solution in combination.solutions]
+            places, spreads = spreads, spreads / np.clip(max(conditions), 1.0, 1e16)
+        yield from rounding_warnings(regression.features, places, spreads)
     yield from circumstances.warnings
     if circumstances.rows_dropped:
         if circumstances.rows_dropped == 1:

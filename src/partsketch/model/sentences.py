@@ -15,6 +15,11 @@ from partsketch.summaries.tasks import INTERCEPT
 if TYPE_CHECKING:
     from partsketch.model.certificate import Certificate
 
+#: From here on not every whole number is a double.
+_FIRST_GAP = 2.0**53
+#: Steps between doubles that are a smaller part of a column's spread are not felt: predictions are held to this.
+_NOT_FELT = 1e-9
+
 
 def listed(names: Sequence[str], most: int = 6) -> str:
     """Join names with commas, the tail counted when there are many."""
@@ -84,6 +89,24 @@ def unknown_loss_warnings(certificates: Sequence[Certificate], penalty: float) -
     reasons = [certificate.reason for certificate in certificates if certificate.kind == "unavailable"]
     return [
         f"What the fit loses against exact least squares is unknown: {reason}." for reason in dict.fromkeys(reasons)
+    ]
+
+
+def rounding_warnings(
+    names: Sequence[str], places: NDArray[np.float64], spreads: NDArray[np.float64], kind: str = "Column"
+) -> list[str]:
+    """Name columns so far from zero that not every whole number there is a double, if that is felt in their spread.
+
+    Nothing is said of columns at zero, or without any spread.
+    """
+    steps = np.spacing(np.abs(places))
+    felt = (np.abs(places) >= _FIRST_GAP) & (spreads > 0) & (steps > _NOT_FELT * spreads)
+    return [
+        f"{kind} {name!r} lies near {place:.3g}, where doubles are {step:g} apart: other numbers were rounded when they "
+        f"became doubles, by up to {step / 2 / spread:.1g} of its spread. Take a constant off it before it is read as "
+        "doubles, such as its smallest value."
+        for name, place, step, spread, told in zip(names, places, steps, spreads, felt, strict=True)
+        if told
     ]
 
 

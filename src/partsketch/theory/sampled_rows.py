@@ -5,8 +5,9 @@ undiluted; a formula from sizes alone gave 0.24 to 0.70 of the truth on heavy-ta
 time shows what each does to the fit; the sum of the squares of that, each times the chance of its row to be left out,
 is what the sample loses. What no sampled row shows, nothing can tell: where one row of a uniform sample decides a
 direction by itself, or its rows weigh less evenly than Gaussian ones, others like them may be outside, and nothing is
-claimed. A sample of heavy-tailed rows that looks even is one that missed the rows that weigh most. So upper ends allow
-for rows that no sample shows: with confidence p they are fewer than `−log(1 − p)/m` of all (for 95% the rule of three),
+claimed, however large the sample is: where noise grows with the features, what is lost has tails twice as heavy as those
+of the rows. A sample of heavy-tailed rows that looks even is one that missed the rows that weigh most. So upper ends
+allow for rows that no sample shows: with confidence p they are fewer than `−log(1 − p)/m` of all (for 95% the rule of three),
 and if each weighs as much as the heaviest row in the sample, of leverage h, they add `−log(1 − p) h/r` of the loss.
 """
 
@@ -38,9 +39,6 @@ _CHANCE = 0.01
 
 #: Squared leverages may sum to so many standard deviations more than those of Gaussian rows, which is a chance of 1%.
 _DEVIATIONS = 3.0
-
-#: Relative variance that uneven rows may add to the loss whatever the size of the sample: 5% of it, squared.
-_HARMLESS_VARIANCE = 0.0025
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +138,7 @@ def _largest_sum(sample: RowSample, basis: FloatArray) -> float:
     variance = 8 * free * (free + 2) * (total - 3) * (total - free - 1) * (total - free + 1)
     variance /= (total + 1) ** 2 * (total + 3) * (total + 5) * rows**2
     mean += constant * (1 + 2 * free) / rows
-    return mean + max(_DEVIATIONS * math.sqrt(max(variance, 0.0)), _HARMLESS_VARIANCE * rank**2)
+    return mean + _DEVIATIONS * math.sqrt(max(variance, 0.0))
 
 
 def certify_row_samples(samples: Sequence[RowSample], row_count: int) -> CertificateEstimate:

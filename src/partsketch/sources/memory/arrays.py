@@ -142,14 +142,19 @@ def array_source(
 
 def numeric_array(values: Any, name: str) -> NDArray[np.generic]:
     """Return values as a numeric array without copying, or say what is wrong with them."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise InputError(f"{name} is a masked array: fill its missing values first (filled(numpy.nan)).")
+    refuse_masked(values, name)
     try:
         array: NDArray[np.generic] = np.asarray(values)
     except ValueError as error:
         raise InputError(f"{name} is ragged: its rows must all have the same number of values.") from error
     check_numeric(array.dtype, name)
     return array
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Refuse a masked array: whatever makes an array of it takes masked values for numbers."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array: fill its missing values first (filled(numpy.nan)).")
 
 
 def checked_weights(sample_weight: Any, rows: int, first_row: int = 0) -> FloatArray:
