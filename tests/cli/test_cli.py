@@ -171,7 +171,7 @@ def test_dropped_rows_are_reported(table: pa.Table, tmp_path: Path, capsys: pyte
     assert "'x0'" in message
     assert "row 5" in message
     assert run(["fit", str(path), "--target", "y", "--missing", "drop", "--method", "exact"]) == 0
-    assert "2 rows with missing values were dropped" in capsys.readouterr().err
+    assert "2 rows with missing values or of weight zero were dropped" in capsys.readouterr().err
 
 
 BAD_OPTIONS = {

@@ -73,7 +73,7 @@ def test_weights_and_several_targets(dask_engine: Any) -> None:
     np.testing.assert_array_equal(there.coef_, here.coef_)
 
 
-@pytest.mark.filterwarnings("ignore:2 rows with missing values were dropped")
+@pytest.mark.filterwarnings("ignore:2 rows with missing values or of weight zero were dropped")
 @pytest.mark.parametrize(
     "how",
     [

@@ -217,7 +217,7 @@ def test_missing_clusters_are_refused_or_left_out() -> None:
     frame = FRAME.assign(city=FRAME["city"].where(FRAME["number"] != 3))
     with pytest.raises(ps.InputError, match="Column 'city' has a missing value in row"):
         ps.fit(frame, "y", FEATURES, vcov="CRV1:city")
-    with pytest.warns(ps.PartsketchWarning, match="rows with missing values were dropped"):
+    with pytest.warns(ps.PartsketchWarning, match="rows with missing values or of weight zero were dropped"):
         model = ps.fit(frame, "y", FEATURES, vcov="CRV1:city", missing="drop")
     known = ps.fit(frame.dropna(), "y", FEATURES, vcov="CRV1:city")
     np.testing.assert_allclose(model.standard_errors, known.standard_errors, rtol=1e-12)

@@ -172,7 +172,7 @@ def test_constant_targets_and_dropped_rows_are_told() -> None:
         ps.combine(summaries)
     sentences = " ".join(str(entry.message) for entry in caught)
     assert "Target 'c' is constant (7.3 in every row)" in sentences
-    assert "100 rows with missing values were dropped" in sentences
+    assert "100 rows with missing values or of weight zero were dropped" in sentences
 
 
 @settings(max_examples=15, deadline=None)

@@ -89,7 +89,7 @@ def test_text_missing_values_weights_and_types() -> None:
             "y": y,
         }
     )
-    with pytest.warns(ps.PartsketchWarning, match="115 rows with missing values were dropped"):
+    with pytest.warns(ps.PartsketchWarning, match="115 rows with missing values or of weight zero were dropped"):
         model = ps.fit(data, "y", method="exact", encode=True, missing="drop", weights="w")
     assert model.record.row_count == count - len(range(0, count, 7))
     found = dict(zip(model.feature_names, model.coefficients[:, 0], strict=True))

@@ -158,7 +158,7 @@ def test_what_has_no_value_is_missing(value: str, row: int, tmp_path: Path) -> N
     _write(_piece(2), tmp_path / "t/k=4/a.parquet")
     with pytest.raises(InputError, match=rf"'k' .*row {row} \(k={value}/a.parquet, row 0\)"):
         ps.fit(str(tmp_path / "t"), "y")
-    with pytest.warns(ps.PartsketchWarning, match="40 rows with missing values were dropped"):
+    with pytest.warns(ps.PartsketchWarning, match="40 rows with missing values or of weight zero were dropped"):
         model = ps.fit(str(tmp_path / "t"), "y", missing="drop")
     assert (model.record.rows_dropped, model.feature_names) == (ROWS, ("x", "k"))
 

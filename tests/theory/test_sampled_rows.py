@@ -131,7 +131,7 @@ def test_uneven_leverages_are_withheld_even_if_none_is_large(constant: bool) -> 
 
 @pytest.mark.parametrize("columns", [2, D])
 def test_a_sample_of_many_heavy_tailed_rows_is_withheld_too(columns: int) -> None:
-    """Of 40 samples of 600 rows; one in five passed while what they add to the variance of the loss was thought small."""
+    """Of 40 samples of 600 rows one in five passed while much was thought to do no harm where rows are many."""
     rng = np.random.default_rng(13)
     for rows in rng.standard_t(3, (40, 600, columns + 1)):
         rows[:, 0] = 1.0

@@ -273,10 +273,12 @@ def _checkpoint(
 
 def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:
     if sum(gathered.row_counts) == 0:
-        why = f"all {gathered.rows_dropped} rows have missing values" if gathered.rows_dropped else "the input is empty"
-        raise InputError(f"There are no rows to fit: {why}.")
-    if sum(gathered.weight_sums) <= 0:
-        raise InputError("All sample weights are zero: at least one must be positive.")
+        dropped = f"all {gathered.rows_dropped} rows have missing values or the weight zero"
+        raise InputError(f"There are no rows to fit: {dropped if gathered.rows_dropped else 'the input is empty'}.")
+    for name, rows in zip(gathered.names, gathered.row_counts, strict=True):
+        if rows == 0:
+            dropped = " without missing values and with a weight above zero" if gathered.rows_dropped else ""
+            raise InputError(f"Partition {name!r} has no rows{dropped}: use fewer partitions.")
     if _checks_sizes(options):
         sizes = list(gathered.row_counts)
         check_partition_sizes(sizes, gathered.names, columns, options.partition_by, sum(sizes))
@@ -285,11 +287,6 @@ def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:
             f"Too few rows: {columns} columns to estimate need at least {columns + 2}, and there are "
             f"{sum(gathered.row_counts)} in all; use method='exact'."
         )
-    for name, rows, weight in zip(gathered.names, gathered.row_counts, gathered.weight_sums, strict=True):
-        if rows == 0:
-            raise InputError(f"Partition {name!r} has no rows: use fewer partitions.")
-        if weight <= 0:
-            raise InputError(f"All sample weights of partition {name!r} are zero: leave its rows out.")
 
 
 def _checks_sizes(options: FitOptions) -> bool:

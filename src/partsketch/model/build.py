@@ -203,9 +203,9 @@ def _warnings(
     yield from circumstances.warnings
     if circumstances.rows_dropped:
         if circumstances.rows_dropped == 1:
-            yield "1 row with missing values was dropped."
+            yield "1 row with missing values or of weight zero was dropped."
         else:
-            yield f"{circumstances.rows_dropped} rows with missing values were dropped."
+            yield f"{circumstances.rows_dropped} rows with missing values or of weight zero were dropped."
     if circumstances.rows_left_out:
         yield f"The last {circumstances.rows_left_out} rows were left out so that all partitions have the same size."
     yield from left_out_warnings(circumstances.partitions_left_out, len(circumstances.names))

@@ -151,13 +151,11 @@ def _size(source: Source, options: SketchOptions) -> int:
 
 
 def _check_rows(gathered: Gathered, partitioning: Partitioning) -> None:
-    for name, rows, weight in zip(partitioning.names, gathered.row_counts, gathered.weight_sums, strict=True):
+    for name, rows in zip(partitioning.names, gathered.row_counts, strict=True):
         where = "" if partitioning.count == 1 else f" in partition {name!r}"
         if rows == 0:
-            dropped = f" after {gathered.rows_dropped} rows with missing values were dropped"
+            dropped = f" after {gathered.rows_dropped} rows with missing values or of weight zero were dropped"
             raise InputError(f"There are no rows{where}{dropped if gathered.rows_dropped else ''}.")
-        if weight <= 0:
-            raise InputError(f"All sample weights{where} are zero: at least one must be positive.")
 
 
 def _cut_name(options: SketchOptions, seed: int, partitioning: Partitioning, names: tuple[str, ...]) -> str:

@@ -84,11 +84,21 @@ class _Tally:
     rows: int = field(default=0)
 
     def count(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """Count rows, and leave out those of weight zero: they say nothing, and are no observations."""
         for block in blocks:
-            self.dropped += block.dropped
-            self.rows += len(block) + block.dropped
-            yield block
-            self.after_block(len(block) + block.dropped)
+            read, kept = len(block) + block.dropped, _weighing(block)
+            self.dropped += read - len(kept)
+            self.rows += read
+            if len(kept):
+                yield kept
+            self.after_block(read)
+
+
+def _weighing(block: Block) -> Block:
+    """Return the rows of a block whose weight is not zero."""
+    if block.weights is None or block.weights.all():
+        return block
+    return block.take(np.flatnonzero(block.weights))
 
 
 def _contiguous(source: Source, request: PassRequest, blocks: Iterator[Block]) -> Iterator[Piece]:

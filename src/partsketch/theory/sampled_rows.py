@@ -5,10 +5,11 @@ undiluted; a formula from sizes alone gave 0.24 to 0.70 of the truth on heavy-ta
 time shows what each does to the fit; the sum of the squares of that, each times the chance of its row to be left out,
 is what the sample loses. What no sampled row shows, nothing can tell: where one row of a uniform sample decides a
 direction by itself, or its rows weigh less evenly than Gaussian ones, others like them may be outside, and nothing is
-claimed, however large the sample is: where noise grows with the features, what is lost has tails twice as heavy as those
-of the rows. A sample of heavy-tailed rows that looks even is one that missed the rows that weigh most. So upper ends
-allow for rows that no sample shows: with confidence p they are fewer than `−log(1 − p)/m` of all (for 95% the rule of three),
-and if each weighs as much as the heaviest row in the sample, of leverage h, they add `−log(1 − p) h/r` of the loss.
+claimed, however large the sample is: where noise grows with the features, what is lost has tails twice as heavy as
+those of the rows. A sample of heavy-tailed rows that looks even is one that missed the rows that weigh most. So upper
+ends allow for rows that no sample shows: with confidence p they are fewer than `−log(1 − p)/m` of all (for 95% the rule
+of three), and if each weighs as much as the heaviest row in the sample, of leverage h, they add `−log(1 − p) h/r` of
+the loss.
 """
 
 from __future__ import annotations
