@@ -3,7 +3,10 @@
 Write g for the error of the averaged fit and ĝ for its distance to the stacked one; lengths are measured by the stacked
 Gram matrix. Around μ, what averaging costs by itself, both are Gaussian (see `excess_law`); ĝ is known, and μ is fixed
 and unknown. It is taken for a Gaussian vector of variance τ² in every direction, and τ² has the confidence
-distribution of a variance between groups: `ĝᵀ(Q + τ²)⁻¹ĝ` is chi-square, and τ is zero where that cannot be reached.
+distribution that the length of ĝ gives it: `ĝᵀĝ` is a sum of chi-squares times `Q + τ²`, and τ is zero where that
+cannot be reached. The length is what is lost; `ĝᵀ(Q + τ²)⁻¹ĝ` would tell more of τ if μ were the same in all
+directions, but where it is not, as in files sorted by the target, it follows those that ĝ tells best and not those that
+cost most.
 Draws of τ, of the size of the noise, of g given ĝ and of what stands for the unknown Gram matrix give the distribution
 of `gᵀG⁻¹g`, the excess loss of this fit.
 
@@ -39,8 +42,6 @@ _SEED = 20140
 _AT_ONCE = 2048
 #: Of up to so many directions, two threads work on draws.
 _FEW_DIRECTIONS = 128
-#: Newton's steps for τ²; each is exact where all variances of ĝ are the same.
-_STEPS = 6
 #: Chance that ĝ is taken to be beyond doubt in some direction where μ is zero.
 _CHANCE = 0.05
 
@@ -148,7 +149,7 @@ def _directions(law: ExcessLaw) -> _Directions:
 
 @dataclass(frozen=True, eq=False)
 class _Chances:
-    """Random numbers of some draws: two sizes of noise, three vectors of normals, and a chi-square."""
+    """Random numbers of some draws: two sizes of noise, three vectors of normals, and chi-squares."""
 
     noise: FloatArray
     seen_noise: FloatArray
@@ -161,8 +162,7 @@ def _chances(law: ExcessLaw, given: _Directions, rng: np.random.Generator) -> _C
     noise = law.freedom / rng.chisquare(law.freedom, _AT_ONCE)
     seen_noise = law.seen_freedom / rng.chisquare(law.seen_freedom, _AT_ONCE)[:, None]
     normals = rng.standard_normal((3, _AT_ONCE, len(given.seen)))
-    open_directions = int((~given.certain).sum())
-    squares = rng.chisquare(open_directions, _AT_ONCE) if open_directions else np.ones(_AT_ONCE)
+    squares = rng.chisquare(1.0, (_AT_ONCE, int((~given.certain).sum())))
     return _Chances(noise, seen_noise, normals, squares)
 
 
@@ -172,7 +172,7 @@ def _draws(law: ExcessLaw, given: _Directions, chances: _Chances) -> _Draws:
     first, second, third = chances.normals
     rest = (np.sqrt(noise)[:, None] * second) @ given.rest.T
     of_distance = given.variances * seen_noise
-    between, none = variance_between(given.seen[open_directions] ** 2, of_distance[:, open_directions], chances.squares)
+    between, none = variance_between(given.seen[open_directions], of_distance[:, open_directions], chances.squares)
     # Where ĝ is beyond doubt, μ is what ĝ and its error say: as with a between of any size.
     of_noise = np.sqrt(of_distance) * first
     away, fixed = given.seen - of_noise, np.sqrt(between) * third
@@ -204,19 +204,12 @@ def _squared(rows: FloatArray) -> FloatArray:
 
 
 def variance_between(
-    squares: FloatArray, variances: FloatArray, chances: FloatArray
+    seen: FloatArray, variances: FloatArray, chances: FloatArray
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Solve `Σ squares/(variances + τ²) = chance` for every draw; τ² = 0, and true, where it cannot be reached."""
-    none = (1 / variances) @ squares <= chances
-    between = np.zeros_like(chances)
-    some = ~none
-    variances, chances, found = variances[some], chances[some], between[some]
-    for _ in range(_STEPS):
-        inverse = 1 / (variances + found[:, None])
-        value, slope = inverse @ squares, inverse**2 @ squares
-        step = value / np.where(slope > 0, slope, 1.0) * (value / chances - 1)
-        found = np.maximum(found + step, 0.0)
-    between[some] = found
+    """Solve `Σ seen² = Σ (variances + τ²) chances` for every draw; τ² = 0, and true, where it cannot be reached."""
+    left = float(seen @ seen) - np.einsum("ij,ij->i", variances, chances)
+    none = ~(left > 0)
+    between = np.where(none, 0.0, left) / np.where(none, 1.0, chances.sum(axis=1))
     return between[:, None], none
 
 
