@@ -102,9 +102,9 @@ def rounding_warnings(
     steps = np.spacing(np.abs(places))
     felt = (np.abs(places) >= _FIRST_GAP) & (spreads > 0) & (steps > _NOT_FELT * spreads)
     return [
-        f"{kind} {name!r} lies near {place:.3g}, where doubles are {step:g} apart: other numbers were rounded when "
-        f"they became doubles, by up to {step / 2 / spread:.1g} of its spread. Take a constant off it before it is "
-        "read as doubles, such as its smallest value."
+        f"{kind} {name!r} lies near {place:.3g}, where doubles are {step:g} apart: numbers between them, if there were "
+        f"any, were rounded when they became doubles, by up to {step / 2 / spread:.1g} of its spread. Take a constant "
+        "off it before, such as its smallest value."
         for name, place, step, spread, told in zip(names, places, steps, spreads, felt, strict=True)
         if told
     ]
