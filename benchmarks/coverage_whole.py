@@ -132,11 +132,13 @@ def sketching_matrix(kind: str, size: int, X: FloatArray, rng: np.random.Generat
     return S
 
 
-def rows_of(tails: str, variable_noise: bool, seed: int, rows: int = 240) -> tuple[FloatArray, FloatArray]:
+def rows_of(
+    tails: str, variable_noise: bool, seed: int, rows: int = 240, columns: int = COLUMNS
+) -> tuple[FloatArray, FloatArray]:
     """Return rows with Gaussian or heavy-tailed features, and noise that is constant or grows with a feature."""
     rng = np.random.default_rng(seed)
     freedom = {"Gaussian": None, "t3": 3.0, "t2.5": 2.5, "t2": 2.0}[tails]
-    X = rng.standard_normal((rows, COLUMNS)) if freedom is None else rng.standard_t(freedom, (rows, COLUMNS))
+    X = rng.standard_normal((rows, columns)) if freedom is None else rng.standard_t(freedom, (rows, columns))
     X[:, 0] = 1.0
     return X, X.sum(axis=1) + rng.standard_normal(rows) * (np.abs(X[:, 1]) if variable_noise else 1.0)
 
@@ -195,6 +197,13 @@ def sample_rows(draws: int, seed: int = 1) -> Iterator[Coverage]:
             for size in (10 * COLUMNS, 150):
                 name = f"{kind}, {tails} rows, {'variable' if variable else 'constant'} noise"
                 yield measure_whole(kind, rows_of(tails, variable, seed), size, 1, draws, name, seed)
+    # Large samples, and samples of few columns, in which heavy rows are harder to see.
+    for columns, size in ((COLUMNS, 600), (2, 60), (2, 150), (2, 600)):
+        for tails, variable in tables[:4]:
+            noise = "variable" if variable else "constant"
+            name = f"row_sample of 2,400 rows, {columns} columns, {tails} rows, {noise} noise"
+            data = rows_of(tails, variable, seed, 2400, columns)
+            yield measure_whole("row_sample", data, size, 1, draws, name, seed)
 
 
 @dataclass(frozen=True)
