@@ -71,7 +71,10 @@ def design_of(X: ArrayLike, intercept: bool) -> FloatArray:
 def judged(
     X: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None, intercept: bool = True, penalty: float = 0.0
 ) -> Judged:
-    """min Σ w (y − Xa)² + penalty ‖a‖², the intercept not penalised; the loss leaves the penalty out."""
+    """min Σ w (y − Xa)² + penalty ‖a‖², the intercept not penalised; the loss leaves the penalty out.
+
+    Rows of weight zero are no observations.
+    """
     A = design_of(X, intercept).astype(np.longdouble)
     target = np.asarray(y, dtype=np.longdouble)
     w = np.ones(len(A), np.longdouble) if weights is None else np.asarray(weights, dtype=np.longdouble)
@@ -83,7 +86,7 @@ def judged(
     residual = target - A @ both[:, 0]
     mean = (w @ target) / w.sum() if intercept else np.longdouble(0)
     return Judged(
-        rows=len(A),
+        rows=int(np.count_nonzero(w)),
         weight_sum=float(w.sum()),
         coefficients=both[:, 0].astype(np.float64),
         inverse=both[:, 1:].astype(np.float64),

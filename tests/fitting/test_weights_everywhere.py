@@ -222,7 +222,7 @@ def test_rows_with_missing_values_leave_with_their_weights(kind: str, tmp_path: 
         pyarrow.csv.write_csv(holes, tmp_path / "a.csv")
         source = opened(str(tmp_path / "a.csv"), missing="drop")
     fit = fitted(source)
-    assert fit.model.record.rows_dropped == 6
+    assert fit.model.record.rows_dropped == np.count_nonzero(gone | (weights == 0)) > 6
     assert_exact(fit.model, judged(X[~gone], Y[~gone, 0], weights[~gone]))
 
 
