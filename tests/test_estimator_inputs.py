@@ -180,6 +180,7 @@ def test_integer_weights_of_the_estimator(method: str) -> None:
     np.testing.assert_allclose(lists.coef_, small(method).fit(X, y).coef_, rtol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:104 rows with missing values or of weight zero were dropped")
 def test_weights_are_repeated_rows_of_their_partition() -> None:
     """scikit-learn's check of the same moves the border between partitions by order; those by a column stay."""
     X, y = data()
