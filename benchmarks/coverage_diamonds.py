@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from benchmarks.coverage import SEED, Coverage, FloatArray, Partition, measure, table
 
@@ -39,7 +40,7 @@ def columns(file: Path, categories: bool) -> tuple[FloatArray, FloatArray]:
     return np.concatenate(parts, axis=1), rows["price"].to_numpy(np.float64)
 
 
-def partitions(features: FloatArray, target: FloatArray, order: FloatArray | None = None) -> list[Partition]:
+def partitions(features: FloatArray, target: FloatArray, order: NDArray[np.int64] | None = None) -> list[Partition]:
     """Cut the rows into partitions of nearly one size, in the order of the file or in another."""
     chosen = np.array_split(np.arange(len(target)) if order is None else order, PARTITIONS)
     return [(features[rows], target[rows]) for rows in chosen]

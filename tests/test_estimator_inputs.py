@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -199,14 +200,17 @@ def test_masked_values_are_never_taken_for_numbers() -> None:
     """NumPy and scikit-learn forget the mask: what lies under it would be part of the fit."""
     X = np.random.default_rng(3).normal(size=(40, 2))
     y = X.sum(axis=1)
-    masked, target = np.ma.array(X, mask=X > 2), np.ma.array(y, mask=y > 2)
+    masked: Any = np.ma.MaskedArray(X, mask=X > 2)
+    target: Any = np.ma.MaskedArray(y, mask=y > 2)
+    weights: Any = np.ma.MaskedArray(np.ones(40), mask=y > 2)
     fitted = SketchedRegression("exact").fit(X, y)
-    for name, call in {
+    calls: dict[str, Callable[[], Any]] = {
         "X": lambda: SketchedRegression().fit(masked, y),
         "y": lambda: SketchedRegression().fit(X, target),
-        "sample_weight": lambda: SketchedRegression().fit(X, y, np.ma.array(np.ones(40), mask=y > 2)),
+        "sample_weight": lambda: SketchedRegression().fit(X, y, weights),
         "X in a batch": lambda: SketchedRegression("exact").partial_fit(masked, y),
         "X of predictions": lambda: fitted.predict(masked),
-    }.items():
+    }
+    for name, call in calls.items():
         with pytest.raises(InputError, match=f"^{name.split()[0]} is a masked array: fill its missing values"):
             call()

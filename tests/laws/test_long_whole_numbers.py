@@ -35,8 +35,9 @@ def stored(columns: dict[str, Any], storage: str, folder: Path) -> Any:
 
 
 def warnings_of(data: Any, **options: Any) -> list[str]:
+    target: Any = -1 if isinstance(data, np.ndarray) else "y"
     with pytest.warns(ps.PartsketchWarning) as caught:
-        ps.fit(data, -1 if isinstance(data, np.ndarray) else "y", **options)
+        ps.fit(data, target, **options)
     return [str(one.message) for one in caught]
 
 
