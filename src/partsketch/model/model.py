@@ -19,7 +19,7 @@ from partsketch.model.inference import Inference
 from partsketch.model.instruments import InstrumentTests
 from partsketch.model.intervals import SUBJECTS, TRUTH, RestrictionTest, Spread, ends, spread_of
 from partsketch.model.outlook import Outlook, Settled
-from partsketch.model.prediction_intervals import check_finite, errors_of_predictions, intervals_of_predictions
+from partsketch.model.prediction_intervals import checked, errors_of_predictions, intervals_of_predictions
 from partsketch.model.record import Record
 from partsketch.sources.base import Source
 from partsketch.sources.encoding import Encoding
@@ -222,14 +222,12 @@ class Model:
         for block in source.read(0, None, block_rows):
             columns = buffer[:, : len(block)]
             block.copy_into(columns, 0, len(block))
-            predicted = self.predicted(columns)
-            check_finite(block.row_numbers, predicted)
+            predicted = checked(block.row_numbers, self.predicted(columns))
             yield block.row_numbers, predicted if effects is None else predicted + effects[block.labels]
 
     def predicted(self, columns: FloatArray) -> FloatArray:
         """Return predictions (rows × targets) from features held as columns (features × rows)."""
-        if self.centre.any():
-            columns = columns - self.centre[:, None]
+        columns = columns - self.centre[:, None] if self.centre.any() else columns
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(columns.T @ self.coefficients + self.level)
 

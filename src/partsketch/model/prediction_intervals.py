@@ -23,13 +23,14 @@ FloatArray = NDArray[np.float64]
 _BLOCK_ROWS = 65536
 
 
-def check_finite(row_numbers: NDArray[np.int64], values: FloatArray) -> None:
-    """Refuse predictions of some rows, the first axis, that are beyond doubles."""
+def checked(row_numbers: NDArray[np.int64], values: FloatArray) -> FloatArray:
+    """Return predictions of some rows, the first axis, unless some are beyond doubles."""
     if not np.isfinite(values).all():
         row = row_numbers[np.argwhere(~np.isfinite(values))[0, 0]]
         raise InputError(
             f"What is predicted of row {row} is larger than any number: correct its values, or leave the row out."
         )
+    return values
 
 
 def blocks_with_errors(model: Model, source: Source) -> Iterator[tuple[NDArray[np.int64], FloatArray, FloatArray]]:
@@ -50,7 +51,7 @@ def blocks_with_errors(model: Model, source: Source) -> Iterator[tuple[NDArray[n
         with np.errstate(over="ignore", invalid="ignore"):
             squares = [np.einsum("ij,ij->i", around @ covariance, around) for covariance in covariances]
             values, errors = model.predicted(columns), np.sqrt(np.maximum(np.column_stack(squares), 0.0))
-        check_finite(block.row_numbers, np.hstack([values, errors]))
+        checked(block.row_numbers, np.hstack([values, errors]))
         yield block.row_numbers, values, errors
 
 
@@ -87,8 +88,7 @@ def blocks_with_intervals(
         with np.errstate(over="ignore"):
             reach = quantiles * np.sqrt(errors**2 + noise)
             found = np.stack([values, values - reach, values + reach], axis=2)
-        check_finite(row_numbers, found)
-        yield row_numbers, found, errors
+        yield row_numbers, checked(row_numbers, found), errors
 
 
 def _noise(model: Model, number: int) -> float:
