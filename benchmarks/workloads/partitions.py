@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from benchmarks.problem import Arrays, FloatArray, Problem
-from benchmarks.workloads.base import Case, Contestant, Target, Workload, times
+from benchmarks.workloads.base import Case, Contestant, Figures, Target, Workload, times
 
 
 def _fitted(partitions: int, arrays: Arrays) -> FloatArray:
@@ -38,6 +38,14 @@ def _cases(quick: bool) -> tuple[Case, ...]:
     )
 
 
+def _of_processor(figures: Figures) -> str:
+    one, many = (figures[name]["best_cpu_seconds"] for name in ("one", "many"))
+    return (
+        f"{many:.2f} s of processor against {one:.2f} s; what is added are 64 factors and solutions, and a certificate "
+        "of all of them"
+    )
+
+
 _TARGETS = (
     Target(
         "d54",
@@ -45,6 +53,7 @@ _TARGETS = (
         times("many", "one"),
         2.5,
         at_least=False,
+        reason=_of_processor,
     ),
 )
 

@@ -108,10 +108,11 @@ def _exact_floor(figures: Figures) -> str:
     """Take the rate of the products of the sketches for those of an exact fit: half of all pairs of columns."""
     columns = _FILE.width + 2
     share = columns * (columns + 1) / 2 / (4 * (columns - 1) * columns)
-    read, products = fastest(figures, "read"), share * fastest(figures, "products")
+    read, products = (float(figures[name]["best_cpu_seconds"]) for name in ("read", "products"))
+    products *= share
     return (
-        f"reading keeps all cores busy, and the sums of products, at the rate of the library at its quickest, take "
-        f"{products:.2f} s more: nobody who reads as fast reaches more than {read / (read + products):.2f}"
+        f"reading, which keeps all cores busy, took {read:.2f} s of processor, and sums of products, at the rate of "
+        f"the library at its quickest, take {products:.2f} s more: about {read / (read + products):.2f} is what is left"
     )
 
 
