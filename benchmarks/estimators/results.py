@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from benchmarks.estimators import many_sites
+
 _HEADS = {
     "average": "θ̄",
     "inverse_variance": "θ̄, inverse variance",
@@ -27,6 +29,9 @@ def parts(result: Mapping[str, Any]) -> dict[str, str]:
     if "coverage" in result:
         tables["estimators-coverage"] = _coverage(result["coverage"]["rows"])
         origins["estimators-coverage"] = result["coverage"]
+    if "sites" in result:
+        tables["estimators-sites"] = many_sites.table(result["sites"]["rows"])
+        origins["estimators-sites"] = result["sites"]
     return {name: "\n".join(["", *lines, "", _origin(origins[name])]) + "\n\n" for name, lines in tables.items()}
 
 

@@ -50,7 +50,7 @@ def run(quick: bool, command: str, only: Sequence[str], saved: Mapping[str, Any]
             shown = ", ".join(f"{name} {100 * value:.3g}%" for name, value in row["losses"].items())
             print(f"estimators / {design.name}, k = {k}: {shown}, bound {100 * row['bound']:.3g}%", flush=True)
     if not any(row["command"] == command for row in rows.values()):
-        sys.exit(f"of estimators there is no part {only[0]!r}: choose losses, coverage, or the beginning of a row")
+        sys.exit(f"of estimators there is no part {only[0]!r}: choose losses, coverage, sites, or the beginning of a row")
     return list(rows.values())
 
 

@@ -167,6 +167,21 @@ def test_files_and_commands_give_the_fit(tmp_path: Path, weighting: str, capsys:
         assert model["record"]["reasons"]["weighting"] == fitted.record.reasons["weighting"]
 
 
+def test_the_terminal_says_which_weights_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table().to_parquet(tmp_path / "rows.parquet")
+    command = ["fit", str(tmp_path / "rows.parquet"), "-t", "y", "-f", "a,b,c", "--method", "stack", "--no-compare"]
+    told = {
+        "auto": "weighting information: partitions share their coefficients as far as the sketches show (p = ",
+        "rows": "weighting rows: as asked; a sketch row stands for 5 to 100 rows, so that weighting='auto' loses less",
+        "information": "",
+    }
+    for weighting, expected in told.items():
+        assert run([*command, "--partition-by", "site", "-m", "20", "--seed", "7", "--weighting", weighting]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert expected in shown
+        assert bool(expected) == ("weighting " in shown)
+
+
 def test_batches_are_weighted_too() -> None:
     frame = table()
     model = ps.SketchedRegression("stack", sketch_size=20, random_state=7, weighting="auto")

@@ -124,10 +124,10 @@ def conf_int(model: Model, level: float, kind: str, of: str) -> FloatArray:
 def tested(model: Model, restrictions: str | Model, of: str, target: str | None) -> RestrictionTest:
     """Test linear restrictions on the coefficients of a target, or a model that has fewer columns."""
     number = _target_number(model, target)
-    if isinstance(restrictions, str):
-        matrix, values = read_restrictions(restrictions, model.column_names)
-    else:
+    if isinstance(restrictions, type(model)):
         matrix, values = _nested(model, restrictions)
+    else:
+        matrix, values = read_restrictions(restrictions, model.column_names)
     spread = spread_of(model, number, "model", of)
     if spread.freedom is None:
         left = matrix @ spread.centre

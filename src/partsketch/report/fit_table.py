@@ -102,7 +102,7 @@ def _facts(fit: Fit, seconds: float, exact: tuple[Fit, float] | None, below_summ
     seed = "" if record.seed is None else f", seed {record.seed}"
     size = f", {record.sketch_size} sketch rows each{seed}" if record.sketch_size else ""
     condition = "" if record.condition is None else f", condition {record.condition:.3g}"
-    chosen = record.reasons.get("method", "")
+    chosen, weighting = record.reasons.get("method", ""), record.reasons.get("weighting", "")
     # Without limits and sketches exact least squares is what everybody expects.
     limits = record.reasons.get("limits")
     limited = limits is not None and (limits != "none" or "sketch_size" in record.reasons)
@@ -110,6 +110,7 @@ def _facts(fit: Fit, seconds: float, exact: tuple[Fit, float] | None, below_summ
         f"{fit.model.method}: {method.description}",
         *([chosen] if limited else []),
         f"{record.rows_in_words} rows{parts if method.by_partition or method.sketched else ''}{size}",
+        *([f"weighting {weighting}"] if weighting and not weighting.endswith(": as asked") else []),
         f"rank {record.rank} of {len(fit.combination.coefficients)}{condition}",
     ]
     if below_summary:

@@ -75,21 +75,25 @@ class RoundForecast:
         How many; none is the stacked fit.
     median, upper : float
         Median of the relative excess loss, and what it exceeds in 2.5% of cases.
+    least : float
+        Median of what the best length of the last step would leave, which nobody knows before it is taken. No method
+        that asks for as many gradients of all rows leaves less, whatever the sketch and the data are.
     """
 
     rounds: int
     median: float
     upper: float
+    least: float
 
 
 def least_round_loss(columns: int, sketch_rows: float, rounds: int) -> float:
     """Return `γ^(r+1)/(1 − γ^(r+1))`, γ = d/M: what the best r rounds leave (Extension of Theorem 3.1).
 
     Every method that asks for r gradients and knows A leaves the error `p(A⁻¹) A⁻¹(SX)ᵀSe`, p a polynomial of degree r
-    with p(0) = 1, if it favours no direction beforehand. Over Se that loses `(ℓ/M) tr p(A⁻¹)²A⁻¹`; the eigenvalues of A
-    follow Marchenko's and Pastur's law, and with `p(1/λ) = q(λ)/λ^r` the least is the squared length of a monic
-    orthogonal polynomial q of degree r for that law divided by `λ^(2r+1)`, one of Bernstein's and Szegő's: `γ^r/(1 −
-    γ^(r+1))`.
+    with p(0) = 1, if its result does not depend on how columns are measured or mixed (docs/refine.md). Over Se that
+    loses `(ℓ/M) tr p(A⁻¹)²A⁻¹`; the eigenvalues of A follow Marchenko's and Pastur's law, and with `p(1/λ) = q(λ)/λ^r`
+    the least is the squared length of a monic orthogonal polynomial q of degree r for that law divided by `λ^(2r+1)`,
+    one of Bernstein's and Szegő's: `γ^r/(1 − γ^(r+1))`.
 
     Parameters
     ----------
@@ -104,7 +108,7 @@ def least_round_loss(columns: int, sketch_rows: float, rounds: int) -> float:
     -------
     float
         The limit for large d and M, as a part of the minimal loss. For few columns conjugate gradients leave less,
-        because they fit their polynomial to the eigenvalues that are there: see `forecast_rounds`.
+        because they fit their polynomial to the eigenvalues and the error that are there: see `forecast_rounds`.
     """
     require_count("columns", columns)
     require_count("rounds", rounds, 0)
@@ -227,7 +231,9 @@ class _Runs:
     def forecast(self, rounds: int, step: float) -> RoundForecast:
         """Return what is left of the minimal loss after a step of this length, the last of so many."""
         left = self._scale * np.sum((self._error - step * self._direction) ** 2, axis=0)
-        return RoundForecast(rounds, *map(float, np.quantile(left, (0.5, 0.975))))
+        best = self.best_steps if rounds else 0.0
+        least = self._scale * np.sum((self._error - best * self._direction) ** 2, axis=0)
+        return RoundForecast(rounds, *map(float, np.quantile(left, (0.5, 0.975))), float(np.median(least)))
 
     def left_after(self, step: float) -> FloatArray:
         """Return the excess losses after a step of this length, divided by what is seen before it."""

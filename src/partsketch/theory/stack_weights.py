@@ -194,7 +194,8 @@ def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice
         return StackChoice("information", weights, 0.0, "as asked", agreement, following)
     if agreement.p_value is None:
         return _untested(moments, agreement)
-    told = f"({p_value_phrase(agreement.p_value)})"
+    # The certificate's test assumes less, and has another p-value.
+    told = f"({p_value_phrase(agreement.p_value)} if noise is constant within each)"
     even = bool(np.ptp(weights) == 0)
     if agreement.p_value < _LEVELS[1] and agreement.p_value < agreement_level(moments, weights):
         return _unlike(moments, agreement, f"partitions do not share their coefficients {told}, so that weights would ")
