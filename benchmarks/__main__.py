@@ -78,21 +78,25 @@ def measure_accuracy(quick: bool, command: str, only: list[str]) -> None:
 
 
 def measure_estimators(quick: bool, command: str, only: list[str]) -> None:
-    """Measure what each way to combine sketches loses ("losses"), how often intervals hold ("coverage"), and bytes
-    and losses of short sketches from many sites ("sites").
+    """Measure what each way to combine sketches loses ("losses"), and some more parts.
+
+    How often intervals hold ("coverage"), what other ways to estimate noise would lose ("rules"), and bytes and losses
+    of short sketches from many sites ("sites").
 
     Of the losses single rows may be asked for by how their names begin, without commas: "unlike noise 5".
     """
-    from benchmarks.estimators import coverage, many_sites, running
+    from benchmarks.estimators import coverage, many_sites, noise_rules, running
 
     path = results_folder(quick) / f"{ESTIMATORS}.json"
     found = json.loads(path.read_text()) if only else {}
-    names = [name for name in only if name not in ("losses", "coverage", "sites")]
+    names = [name for name in only if name not in ("losses", "coverage", "rules", "sites")]
     if not only or "losses" in only or names:
         rows = running.run(quick, command, names, found)
         found |= {**environment(), "command": command, "rows": rows}
     if not only or "coverage" in only:
         found["coverage"] = {**environment(), "command": command, "rows": coverage.run(20 if quick else 1000)}
+    if not only or "rules" in only:
+        found["rules"] = {**environment(), "command": command, "rows": noise_rules.run(10 if quick else 600)}
     if not only or "sites" in only:
         found["sites"] = {**environment(), "command": command, "rows": many_sites.run(quick)}
     save(found, path)

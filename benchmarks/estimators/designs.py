@@ -75,7 +75,7 @@ def synthetic(k: int, wanted: Callable[[str], bool] = bool) -> Iterator[Design]:
         ("unlike coefficients", False, _synthetic(even, ones, ones, 0.5)),
     ):
         if wanted(name):
-            # What estimating noise costs is a few percent of the bound, and one false alarm weighs as much as 300 draws.
+            # Estimating noise costs a few percent of the bound, and one false alarm weighs as much as 300 draws.
             yield Design(name, k, SIZE, shared, True, make, 3200 if name == "unlike noise" else 800)
 
 

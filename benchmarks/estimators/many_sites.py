@@ -87,7 +87,16 @@ def _holds(model: ps.Model, loss: float) -> bool:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the lines of the table."""
-    heads = ("sketch", "m", "draws", "bytes of a file", "of the exact file", "loss, measured", "by formula", "certified")
+    heads = (
+        "sketch",
+        "m",
+        "draws",
+        "bytes of a file",
+        "of the exact file",
+        "loss, measured",
+        "by formula",
+        "certified",
+    )
     yield "| " + " | ".join(heads) + " | in the 95% interval |"
     yield "|---|---:|---:|---:|---|---:|---:|---:|---:|"
     for row in rows:

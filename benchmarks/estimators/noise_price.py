@@ -34,7 +34,7 @@ def least_price(rows: Sequence[FloatArray], noise: FloatArray, rng: np.random.Ge
     float
         Posterior variance of b, given these sketches and a flat law of the coefficients.
     """
-    sums = _Sums(rows)
+    sums = Sums(rows)
     values = _chain(sums, noise, lambda held, losses: _exchanged(held, losses, rng), rng)
     return float(np.sum((values - values.mean(axis=0)) ** 2) / len(values))
 
@@ -45,7 +45,7 @@ def price_without_numbers(rows: Sequence[FloatArray], noise: FloatArray, rng: np
     Its law of the noise: logarithms are uniform between two ends, of which nothing is known. It is no bound, but shows
     what a fit pays that is told neither whose noise is which nor how large any is.
     """
-    sums = _Sums(rows)
+    sums = Sums(rows)
 
     def drawn(held: FloatArray, losses: FloatArray) -> FloatArray:
         low, high = _ends(np.log(held), rng)
@@ -63,7 +63,7 @@ def price_without_numbers(rows: Sequence[FloatArray], noise: FloatArray, rng: np
     return float(away @ away)
 
 
-class _Sums:
+class Sums:
     """Sums of products of each sketch, and the fits that they give."""
 
     def __init__(self, rows: Sequence[FloatArray]) -> None:
@@ -85,7 +85,7 @@ class _Sums:
 
 
 def _chain(
-    sums: _Sums, noise: FloatArray, drawn: Callable[[FloatArray, FloatArray], FloatArray], rng: np.random.Generator
+    sums: Sums, noise: FloatArray, drawn: Callable[[FloatArray, FloatArray], FloatArray], rng: np.random.Generator
 ) -> FloatArray:
     """Return b in the states of a chain that draws coefficients and noise in turn."""
     held, seen = noise.copy(), []

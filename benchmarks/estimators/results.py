@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.estimators import many_sites
+from benchmarks.estimators import many_sites, noise_rules
 
 _HEADS = {
     "average": "θ̄",
@@ -26,12 +26,10 @@ def parts(result: Mapping[str, Any]) -> dict[str, str]:
     rows = result["rows"]
     tables = {"estimators": _table(rows), "estimators-targets": _targets(rows)}
     origins = dict.fromkeys(tables, result)
-    if "coverage" in result:
-        tables["estimators-coverage"] = _coverage(result["coverage"]["rows"])
-        origins["estimators-coverage"] = result["coverage"]
-    if "sites" in result:
-        tables["estimators-sites"] = many_sites.table(result["sites"]["rows"])
-        origins["estimators-sites"] = result["sites"]
+    for part, lines in (("coverage", _coverage), ("rules", noise_rules.table), ("sites", many_sites.table)):
+        if part in result:
+            tables[f"estimators-{part}"] = lines(result[part]["rows"])
+            origins[f"estimators-{part}"] = result[part]
     return {name: "\n".join(["", *lines, "", _origin(origins[name])]) + "\n\n" for name, lines in tables.items()}
 
 
@@ -113,7 +111,10 @@ def _against_bound(row: Mapping[str, Any]) -> list[str]:
     over, least = row["over_attaining"], row["least_with_estimated_noise"]
     told = f"{row['without_numbers']:.3f}" if "without_numbers" in row else "–"
     near = f"{_judged(over, _NEAR_BOUND)} ± {row['over_attaining_error']:.3f}"
-    return [near, f"{least:.3f}", f"{over / least:.3f}", told]
+    if least > _NEAR_BOUND:
+        # Not even a fit that is told the k numbers gets there.
+        near = near.replace("missed", "out of reach")
+    return [near, f"{least:.3f} ± {row.get('least_with_estimated_noise_error', 0.0):.3f}", f"{over / least:.3f}", told]
 
 
 def _judged(ratio: float, most: float) -> str:

@@ -24,7 +24,7 @@ from partsketch.theory.partition_certificate import row_shares
 _SAME_ROWS = 10
 
 #: Draws of which the least price of estimated noise is found: each takes a chain of its own.
-_PRICED = 100
+_PRICED = 300
 
 #: Of all draws. Nothing was chosen by looking at these.
 _SEED = 20261121
@@ -50,7 +50,8 @@ def run(quick: bool, command: str, only: Sequence[str], saved: Mapping[str, Any]
             shown = ", ".join(f"{name} {100 * value:.3g}%" for name, value in row["losses"].items())
             print(f"estimators / {design.name}, k = {k}: {shown}, bound {100 * row['bound']:.3g}%", flush=True)
     if not any(row["command"] == command for row in rows.values()):
-        sys.exit(f"of estimators there is no part {only[0]!r}: choose losses, coverage, sites, or the beginning of a row")
+        known = "losses, coverage, rules, sites, or the beginning of a row"
+        sys.exit(f"of estimators there is no part {only[0]!r}: choose {known}")
     return list(rows.values())
 
 
@@ -97,6 +98,7 @@ def measured(design: Design, draws: int) -> dict[str, Any]:
         "over_attaining": 1 + over,
         "over_attaining_error": error,
         "least_with_estimated_noise": _priced(known.prices, known.bounds),
+        "least_with_estimated_noise_error": _ratio(known.prices, known.bounds[: len(known.prices)])[1],
         "without_numbers": _priced(known.prices_without_numbers, known.bounds),
         "taken": {name: known.taken.count(name) for name in sorted(set(known.taken))},
         "bytes": {
@@ -111,6 +113,8 @@ def measured(design: Design, draws: int) -> dict[str, Any]:
 def _ratio(above: list[float], below: list[float]) -> tuple[float, float]:
     """Return the ratio of two means from the same draws, and its standard error."""
     first, second = np.array(above), np.array(below)
+    if not len(first):
+        return 0.0, 0.0
     ratio = float(first.mean() / second.mean())
     return ratio, float(np.std(first - ratio * second) / second.mean() / math.sqrt(len(first)))
 

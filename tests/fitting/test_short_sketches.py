@@ -38,6 +38,8 @@ def test_short_sketches_lose_what_all_their_rows_together_do() -> None:
     assert abs(np.mean(losses) - 30 / (300 - 31)) < 0.03
     assert inside >= 6
     assert "all 100 together have 300 rows for 30 columns" in fit.model_.record.reasons["sketch_size"]
+    auto = fit.set_params(weighting="auto").fit(X, y).model_.record.reasons["weighting"]
+    assert auto.endswith("sketches of 3 rows do not show by themselves whether partitions share 30 coefficients")
 
 
 def test_certificates_of_short_sketches_cover() -> None:

@@ -42,7 +42,7 @@ def test_what_cannot_be_tested() -> None:
         model.test("a = 0, 2*a = 0")
     with pytest.raises(ps.InputError, match="no coefficient 'q'"):
         model.test("q = 0")
-    with pytest.raises(ps.InputError, match="a text such as .*, or a model with fewer features, not list"):
+    with pytest.raises(ps.InputError, match="or a model with fewer features: not list"):
         model.test(["a = 0", "b = 0"])  # type: ignore[arg-type]
     with pytest.raises(ps.InputError, match="no standard errors"):
         SUMMARIES.fit("y", alpha=1.0).test("a = 0")

@@ -222,6 +222,21 @@ def test_a_private_answer_tells_no_loss_and_a_rounded_count() -> None:
     assert "losses" not in {key for key, value in answer.to_dict().items() if value is not None}
 
 
+def test_begin_says_where_no_method_needs_fewer_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Orthogonal sketches distort less than the law of Gaussian ones, so nothing is said of other methods there."""
+    for size, kind, told in ((40, "gaussian", True), (60, "gaussian", False), (40, "orthogonal", False)):
+        summaries = sketched(tables(9), size, random_state=1, sketch=kind)
+        rounds = ps.Rounds.begin(summaries, "y")
+        assert (rounds.forecast[-2].least > 1e-6) == (size == 40)
+        assert rounds.needs_all_of_them == told
+        for number, summary in enumerate(summaries):
+            summary.save(tmp_path / f"{number}.psk")
+        files = [str(tmp_path / f"{number}.psk") for number in range(3)]
+        assert run(["refine", "begin", *files, "-t", "y", "-o", str(tmp_path / f"{size}{kind}")]) == 0
+        ending = f"is likely to come below 0.0001% in fewer than {len(rounds.forecast) - 1}\n"
+        assert (ending in capsys.readouterr().out) == told
+
+
 def test_commands_walk_the_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     sites = tables(9)

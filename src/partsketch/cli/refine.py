@@ -151,7 +151,10 @@ def _told_in_advance(rounds: Rounds) -> str:
         return "one round leaves nothing but rounding"
     parts = [f"{100 * entry.median:.2g}% after {entry.rounds}" for entry in later]
     most = f"at most {100 * later[-1].upper:.2g}% in 97.5 of 100 cases"
-    return f"of the minimal loss, rounds are expected to leave about {', '.join(parts)} ({most})"
+    told = f"of the minimal loss, rounds are expected to leave about {', '.join(parts)} ({most})"
+    if rounds.needs_all_of_them:
+        told += f"; no method that adds up the answers is likely to come below 0.0001% in fewer than {later[-1].rounds}"
+    return told
 
 
 def _tell(rounds: Rounds, folder: Path, as_json: bool, intervals_of: str | None) -> None:

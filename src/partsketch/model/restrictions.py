@@ -47,7 +47,8 @@ def read_restrictions(text: str, columns: Sequence[str]) -> tuple[FloatArray, Fl
     """
     if not isinstance(text, str):
         raise InputError(
-            f"Restrictions are a text such as 'a = 0, b = 2*c', or a model with fewer features, not {type(text).__name__}."
+            f"Restrictions are a text such as 'a = 0, b = 2*c', or a model with fewer features: "
+            f"not {type(text).__name__}."
         )
     rows, values = [], []
     for equation in _split(_tokens(text, columns), ","):

@@ -104,11 +104,14 @@ def _choice(summaries: Sequence[Summary], regression: Regression, target: str) -
     equal = np.ones(len(summaries))
     if regression.weighting == "rows":
         return StackChoice("rows", equal, 0.0, _as_asked(summaries))
+    least, columns = min(len(summary.matrix) for summary in summaries), len(regression.features)
     try:
         moments = moments_of_sketches(summaries, regression.features, target, regression.free_columns)
         return choose_stack(moments, regression.weighting)
     except InputError as error:
         why = str(error).rstrip(".")
+    if least <= columns:
+        why = f"sketches of {least} rows do not show by themselves whether partitions share {columns} coefficients"
     if regression.weighting == "auto":
         return StackChoice("rows", equal, 0.0, f"nothing can be said of weights: {why}")
     sizes, counts = [summary.height for summary in summaries], [summary.row_count for summary in summaries]

@@ -54,7 +54,7 @@ class SketchSpecification:
                 raise InputError(f"sketch_size is {self.size}: a {self.kind} sketch needs at least one row.")
             if self.private:
                 if not sketch.can_be_private:
-                    raise InputError(f"A {self.kind} sketch cannot be private: use the Gaussian one.")
+                    raise InputError(f"A {self.kind} sketch cannot be private: use a Gaussian or an orthogonal one.")
                 if self.seed is not None:
                     raise InputError("A private sketch takes no seed: its random numbers must not be drawn again.")
             elif self.seed is None or not 0 <= self.seed < 2**64:
