@@ -77,7 +77,7 @@ def _row(
 
 
 def _coefficients(model: ps.Model) -> FloatArray:
-    return np.r_[model.intercept[0], model.coefficients[:, 0]]
+    return np.asarray(np.r_[model.intercept[0], model.coefficients[:, 0]])
 
 
 def _holds(model: ps.Model, loss: float) -> bool:

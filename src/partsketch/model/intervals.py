@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,7 +127,8 @@ def tested(model: Model, restrictions: str | Model, of: str, target: str | None)
     if isinstance(restrictions, type(model)):
         matrix, values = _nested(model, restrictions)
     else:
-        matrix, values = read_restrictions(restrictions, model.column_names)
+        # Whatever is no text is refused there, in words.
+        matrix, values = read_restrictions(cast(str, restrictions), model.column_names)
     spread = spread_of(model, number, "model", of)
     if spread.freedom is None:
         left = matrix @ spread.centre

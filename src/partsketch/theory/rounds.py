@@ -233,7 +233,8 @@ class _Runs:
         left = self._scale * np.sum((self._error - step * self._direction) ** 2, axis=0)
         best = self.best_steps if rounds else 0.0
         least = self._scale * np.sum((self._error - best * self._direction) ** 2, axis=0)
-        return RoundForecast(rounds, *map(float, np.quantile(left, (0.5, 0.975))), float(np.median(least)))
+        median, upper = map(float, np.quantile(left, (0.5, 0.975)))
+        return RoundForecast(rounds, median, upper, float(np.median(least)))
 
     def left_after(self, step: float) -> FloatArray:
         """Return the excess losses after a step of this length, divided by what is seen before it."""
