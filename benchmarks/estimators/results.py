@@ -114,7 +114,9 @@ def _against_bound(row: Mapping[str, Any]) -> list[str]:
     if least > _NEAR_BOUND:
         # Not even a fit that is told the k numbers gets there.
         near = near.replace("missed", "out of reach")
-    return [near, f"{least:.3f} ± {row.get('least_with_estimated_noise_error', 0.0):.3f}", f"{over / least:.3f}", told]
+    error = row.get("least_with_estimated_noise_error")
+    attained = f"{least:.3f} ± {error:.3f}" if error else f"{least:.3f}"
+    return [near, attained, f"{over / least:.3f}", told]
 
 
 def _judged(ratio: float, most: float) -> str:
