@@ -95,7 +95,9 @@ def test_sketch_and_plan_show_what_they_pass_on() -> None:
         assert all(parameter.kind != parameter.VAR_KEYWORD for parameter in found.values())
         assert found["missing"].default == "error"
         assert found["fit_intercept"].default is True
-    with pytest.raises(TypeError, match="unexpected keyword argument 'sketchsize'"):
-        ps.sketch([[1.0, 2.0]], sketchsize=3)  # type: ignore[call-overload]
+    # The last two are fields of the options, not meant for users: a seed is called random_state.
+    for name in ("sketchsize", "seed", "stays"):
+        with pytest.raises(TypeError, match=rf"sketch\(\) got an unexpected keyword argument '{name}'"):
+            ps.sketch([[1.0, 2.0]], **{name: 3})  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="unexpected keyword argument 'row'"):
         ps.plan(row=3)  # type: ignore[call-arg]

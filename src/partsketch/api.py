@@ -224,7 +224,7 @@ def sketch(
     >>> round(float(model.coefficients[0, 0]), 6)
     2.0
     """
-    columns, asked = divided(keywords, DataRequest)
+    columns, asked = divided(keywords, SketchKeywords, DataRequest, "sketch")
     cut: dict[str, Any] = {"n_partitions": n_partitions, "partition_by": partition_by}
     options = SketchOptions.made_of(random_state, epsilon=epsilon, **cut, **asked)
     request = DataRequest(data, target, features, **columns)

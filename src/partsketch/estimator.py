@@ -18,6 +18,7 @@ from partsketch.fitting.batches import Batches, add_batch, check_batches, option
 from partsketch.fitting.fit import Fit
 from partsketch.fitting.keywords import FitKeywords
 from partsketch.fitting.options import FitOptions
+from partsketch.model.sentences import dropped_rows
 from partsketch.model.summary_table import FitSummary
 from partsketch.planner.fit_request import fit_as_asked
 
@@ -209,19 +210,19 @@ default="gaussian"
         return self._keep(fit, is_vector(y))
 
     def _keep(self, fit: Fit, single: bool) -> Self:
-        self.model_ = fit.model
-        self.summaries_ = fit.summaries
+        self.model_, self.summaries_ = fit.model, fit.summaries
         self.rank_ = fit.model.record.rank
         self.sketch_size_ = fit.model.record.sketch_size
         self.coef_ = fit.model.coefficients[:, 0] if single else fit.model.coefficients.T
         # Without an intercept a plain 0.0, whatever the number of targets: scikit-learn's convention.
-        several = self.fit_intercept and not single
-        self.intercept_ = fit.model.intercept if several else float(fit.model.intercept[0])
+        self.intercept_ = fit.model.intercept if self.fit_intercept and not single else float(fit.model.intercept[0])
         self.certificate_: Any = fit.model.certificates[0] if single else fit.model.certificates
         parts = np.swapaxes(fit.model.partition_coefficients, 1, 2)
         self.partition_coef_ = parts[:, 0] if single else parts
+        # Missing values are refused here: rows were dropped for a weight of zero, which is given on purpose.
         for sentence in fit.model.record.warnings:
-            warnings.warn(sentence, PartsketchWarning, stacklevel=3)
+            if sentence != dropped_rows(fit.model.record.rows_dropped):
+                warnings.warn(sentence, PartsketchWarning, stacklevel=3)
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:

@@ -33,8 +33,18 @@ def passes_on(keywords: type, *requests: type) -> Callable[[_Function], _Functio
     return shown
 
 
-def divided(keywords: Mapping[str, Any], request: type) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the keywords that a dataclass has, and the others."""
+def divided(
+    keywords: Mapping[str, Any], declared: type, request: type, function: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the keywords that a dataclass has, and the others.
+
+    A name that the typed dictionary does not declare is refused as Python itself refuses it: it might be a field of a
+    dataclass that is not meant for users.
+    """
+    known = inspect.get_annotations(declared)
+    for name in keywords:
+        if name not in known:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
     names = {field.name for field in fields(request)}
     return (
         {name: value for name, value in keywords.items() if name in names},

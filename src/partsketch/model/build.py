@@ -22,6 +22,7 @@ from partsketch.model.record import PartitionRecord, Record
 from partsketch.model.regression import Combination, Regression, restored
 from partsketch.model.sentences import (
     alias_warnings,
+    dropped_rows,
     left_out_warnings,
     rounding_warnings,
     size_warnings,
@@ -202,10 +203,7 @@ def _warnings(
         yield from rounding_warnings(regression.features, places, spreads)
     yield from circumstances.warnings
     if circumstances.rows_dropped:
-        if circumstances.rows_dropped == 1:
-            yield "1 row with missing values or of weight zero was dropped."
-        else:
-            yield f"{circumstances.rows_dropped} rows with missing values or of weight zero were dropped."
+        yield dropped_rows(circumstances.rows_dropped)
     if circumstances.rows_left_out:
         yield f"The last {circumstances.rows_left_out} rows were left out so that all partitions have the same size."
     yield from left_out_warnings(circumstances.partitions_left_out, len(circumstances.names))

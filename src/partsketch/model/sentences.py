@@ -29,6 +29,16 @@ def listed(names: Sequence[str], most: int = 6) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
 
 
+def dropped_rows(count: int) -> str:
+    """Say how many rows were dropped."""
+    rows = (
+        "1 row with missing values or of weight zero was"
+        if count == 1
+        else (f"{count} rows with missing values or of weight zero were")
+    )
+    return f"{rows} dropped."
+
+
 def size_warnings(size: int, columns: int, stacked: int = 1) -> list[str]:
     """Warn of sketch sizes at which the loss has infinite variance; of stacked sketches all rows count."""
     if size * stacked > columns + 3:

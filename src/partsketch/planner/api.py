@@ -126,7 +126,7 @@ def plan(
     >>> answer.recommended.method
     'exact'
     """
-    asked_of_data, asked = divided(keywords, DataRequest)
+    asked_of_data, asked = divided(keywords, PlanKeywords, DataRequest, "plan")
     return plan_for(DataRequest(data, target, features, **asked_of_data), rows, columns, PlanOptions(**asked))
 
 
