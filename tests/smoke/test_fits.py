@@ -54,6 +54,8 @@ def test_every_method_is_near_and_survives_its_file(method: str, tmp_path: Path)
     assert np.array_equal(again.predict(table()), model.predict(table()))
 
 
+# Rows with zeros weigh less evenly than Gaussian ones: of a sample of them nothing is claimed, and that is said.
+@pytest.mark.filterwarnings("ignore:What the fit loses against exact least squares is unknown")
 @pytest.mark.parametrize("sketch", SKETCHES)
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 def test_every_sketch_is_near(sketch: str, form: str) -> None:

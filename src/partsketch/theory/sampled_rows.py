@@ -116,8 +116,8 @@ def require_even_leverage(sample: RowSample) -> None:
     found, most = float(leverages @ leverages), _largest_sum(sample, basis)
     if found > most:
         raise InputError(
-            f"squared leverages of the sampled rows sum to {found:.2f} (those of rows as even as Gaussian ones to at "
-            f"most {most:.2f}), and rows that weigh more may be missing from the sample: use sketch='gaussian' or "
+            f"squared leverages of the sampled rows sum to {found:.3g} (those of rows as even as Gaussian ones to at "
+            f"most {most:.3g}), and rows that weigh more may be missing from the sample: use sketch='gaussian' or "
             "'srht', or method='exact'."
         )
 
