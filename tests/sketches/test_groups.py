@@ -239,3 +239,16 @@ def test_bits_do_not_depend_on_the_way_rows_come(column: np.ndarray) -> None:
     assert ps.summarise(cut, list(values), partition_by="g") == first
     assert ps.summarise(table.to_pandas(), list(values), partition_by="g") == first
     assert ps.summarise(table, list(values), partition_by="g", engine=ps.LocalEngine(2, block_rows=1001)) == first
+
+
+def test_many_groups_have_the_factors_that_each_has_alone() -> None:
+    """Of a thousand groups and more another thread makes the second half."""
+    rng = np.random.default_rng(5)
+    groups = np.sort(np.r_[np.arange(1100), rng.integers(0, 1100, 20_000)])
+    rows = np.column_stack([np.ones(len(groups)), rng.normal(size=(len(groups), 3))])
+    together = factors_of(listed(rows, groups))
+    last = groups >= 540
+    alone = factors_of(listed(rows[last], groups[last]))
+    np.testing.assert_array_equal(together.highs[540:], alone.highs)
+    np.testing.assert_array_equal(together.centres[540:], alone.centres)
+    assert np.all(together.highs[:, 0] != 0)

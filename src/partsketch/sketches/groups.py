@@ -8,6 +8,7 @@ rows are strewn over the segments, is summed before there is enough of it to tel
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,6 +35,8 @@ _MOST_NUMBERS = 2**23
 _NARROW = 32
 #: Columns whose values are all smaller, or of which one is larger, have squares that get lost.
 _SMALLEST, _LARGEST = 1e-140, 1e140
+#: Groups whose factors take longer than starting a second thread for half of them.
+_MANY_GROUPS = 1000
 #: Rows that a group keeps as they are, per column: then its sums have as many numbers as the rows at most.
 _ROWS_KEPT = 2
 
@@ -229,8 +232,19 @@ def factors_of(flat: FloatArray) -> GroupFactors:
     triangle = width * (width + 1) // 2
     centres, highs = np.zeros((count, width)), np.empty((count, triangle))
     trusted = np.zeros(count, dtype=np.bool_)
-    with np.errstate(all="ignore"):
-        factor_entries(width, entries.head, entries.body, entries.most, SAFE_INFLATION, centres, highs, trusted)
+
+    def factor(part: slice) -> None:
+        given = (entries.head[part], entries.body, entries.most, SAFE_INFLATION)
+        with np.errstate(all="ignore"):
+            factor_entries(width, *given, centres[part], highs[part], trusted[part])
+
+    # Every group has a factor of its own, and its bits, whoever makes it.
+    middle = count // 2 if count >= _MANY_GROUPS else count
+    with ThreadPoolExecutor(1) as beside:
+        rest = beside.submit(factor, slice(middle, count)) if middle < count else None
+        factor(slice(0, middle))
+        if rest is not None:
+            rest.result()
     places = np.flatnonzero(~trusted)
     place_of_low = np.full(count, -1)
     place_of_low[places] = np.arange(len(places))
