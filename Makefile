@@ -29,6 +29,7 @@ $(STAMPS)/dev: pyproject.toml src/partsketch/_version.py | $(BIN)/python
 $(STAMPS)/compiled: | $(STAMPS)/dev
 	$(BIN)/python -m compileall -q -j 2 src
 	$(BIN)/python -m tests.compiled_kernels
+	$(BIN)/python -m pytest --collect-only --quiet > /dev/null
 	@touch $@
 
 $(STAMPS)/bench: $(STAMPS)/dev benchmarks/requirements.txt
