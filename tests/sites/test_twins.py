@@ -57,6 +57,49 @@ def test_a_copy_under_another_name_is_refused(kind: str, disguise: str) -> None:
         ps.combine([first, other, copy])
 
 
+@pytest.mark.parametrize("factor", [1 + 1e-6, 1.1, 0.9])
+@pytest.mark.parametrize("kind", ["gaussian", "orthogonal"])
+def test_a_copy_times_a_number_is_refused(kind: str, factor: float) -> None:
+    first, other = (_sketch(site, seed, sketch=kind, sketch_size=40) for site, seed in (("here", 1), ("there", 2)))
+    copy = _under_another_name(first, factor * _turn(40) @ first.matrix)
+    with pytest.raises(InputError, match="hold the same numbers"):
+        ps.combine([first, other, copy])
+
+
+@pytest.mark.parametrize("kind", [*sketch_kinds(), "triangular"])
+def test_proportions_that_honest_files_have_are_no_copies(kind: str) -> None:
+    # A balanced design at two sites, one with twice the rows, and a target that is constant there.
+    size: dict[str, Any] = {} if kind == "triangular" else {"sketch_size": 6}
+    a = np.tile([0.0, 1.0], 200)
+    tables = [pa.table({"a": a[:rows], "y": np.zeros(rows)}) for rows in (200, 400)]
+    made = [
+        ps.sketch(table, "y", site=site, sketch=kind, random_state=seed, **size)
+        for seed, (site, table) in enumerate(zip(("here", "there"), tables, strict=True))
+    ]
+    assert find_twins(made) is None
+    # One direction alone: everything is proportional.
+    constant = [
+        ps.sketch(
+            pa.table({"a": np.ones(rows), "y": np.zeros(rows)}),
+            "y",
+            site=str(rows),
+            sketch=kind,
+            random_state=rows,
+            **size,
+        )
+        for rows in (200, 210)
+    ]
+    assert find_twins(constant) is None
+    # Exact where no sketch is smaller than the rows.
+    if kind == "orthogonal":
+        with pytest.warns(UserWarning, match="nothing is compressed"):
+            few = [
+                ps.sketch(table.slice(0, rows), "y", site=str(rows), sketch=kind, random_state=rows, sketch_size=8)
+                for rows, table in zip((4, 8), tables, strict=True)
+            ]
+        assert find_twins(few) is None
+
+
 def test_a_copy_inside_a_larger_file_is_refused() -> None:
     first, second, third = (_sketch(name, seed, sketch_size=40) for seed, name in enumerate("abc"))
     larger = first.stack(second)

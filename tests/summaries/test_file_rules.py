@@ -49,14 +49,12 @@ def _file(kind: str) -> tuple[str, int, bytes]:
             summary = ps.sketch(table, "y", ["a"], private=True, round_rows=20, sketch_size=12)
         elif kind == "private weights":
             summary = ps.sketch(table, "y", ["a"], weights="w", private=True, round_rows=20, sketch_size=12)
-        elif kind in ("orthogonal", "row_sample"):
+        elif kind in ("orthogonal", "row_sample", "srht", "sparse_sign", "count_sketch"):
             summary = ps.sketch(table, "y", ["a"], sketch=kind, **some)
         elif kind == "encoded":
             summary = ps.sketch(table, "y", ["a", "kind"], encode=True, **some)
         elif kind == "weighted":
             summary = ps.sketch(table, "y", ["a"], weights="w", sketch="triangular")
-        elif kind == "sparse_sign":
-            summary = ps.sketch(table, "y", ["a"], sketch="sparse_sign", **some)
         elif kind == "centred":
             summary = ps.sketch(table, "y", ["far"], sketch="triangular")
         else:
@@ -74,7 +72,7 @@ def _sealed(header: Header, version: int, body: bytes) -> bytes:
 
 
 KINDS = ["gaussian", "dropped", "two parts", "private", "encoded", "weighted", "sparse_sign", "centred", "triangular"]
-KINDS += ["private weights", "orthogonal", "row_sample"]
+KINDS += ["private weights", "orthogonal", "row_sample", "srht", "count_sketch"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -169,6 +167,9 @@ RULES: list[tuple[str, str, Callable[[Header], None], str]] = [
     ("Gaussian ones may be the rows, also rounded", "private", _set(row_count=60_000, weight_sum=6e4), "60000 rows"),
     ("Gaussian ones may be the weights, also rounded", "private weights", _set(weight_sum=1e6), "is not that of 60"),
     ("orthogonal ones may be the rows", "orthogonal", _counts(60_000), "its column of ones is not that of 60000 rows"),
+    ("Hadamard ones may be the rows", "srht", _counts(10**12), "its column of ones is not that of 1000000000000 rows"),
+    ("scattered ones may be the rows", "sparse_sign", _counts(600_000), "column of ones is not that of 600000 rows"),
+    ("counted ones may be the rows", "count_sketch", _counts(600_000), "column of ones is not that of 600000 rows"),
     ("ones of a uniform sample are the rows", "row_sample", _counts(61), "its column of ones is not that of 61 rows"),
     ("kinds are known", "gaussian", _set(kind="cubist"), "does not know the sketch 'cubist'"),
 ]  # fmt: skip

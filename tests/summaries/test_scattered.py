@@ -10,12 +10,12 @@ import pytest
 from partsketch.engines import wholes
 from partsketch.engines.gather import Gathered, gather
 from partsketch.engines.local import LocalEngine
-from partsketch.engines.wholes import partition_groups, waiting_bytes
+from partsketch.engines.wholes import passes_over, waiting_bytes
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sources.labelled import LabelledSource
 from partsketch.sources.memory.arrays import array_source
 from partsketch.summaries import scattered
-from partsketch.summaries.partitions import Partitioning
+from partsketch.summaries.partitions import Partitioning, single_partition
 from partsketch.summaries.tasks import SummaryRequest
 
 ROWS, COUNT = 2_400, 40
@@ -81,7 +81,7 @@ def test_passes_follow_from_the_memory_of_waiting_pieces() -> None:
     def groups(count: int, **changes: Any) -> list[range | None]:
         partitioning = Partitioning(tuple(str(i) for i in range(count)), **{"shuffle_seed": 8, **changes})
         request = SummaryRequest(specification, partitioning, True, row_count=ROWS)
-        found = partition_groups(source, request)
+        found = [asked.group for asked in passes_over(source, request)]
         if found != [None]:
             each = [len(group) for group in found if group is not None]
             assert sum(each) == count
@@ -92,3 +92,24 @@ def test_passes_follow_from_the_memory_of_waiting_pieces() -> None:
     assert len(groups(100_000)) > 5
     # Those that follow one another are merged one by one.
     assert groups(100_000, shuffle_seed=None, bounds=tuple(range(100_001))) == [None]
+
+
+@pytest.mark.parametrize("sketch", ["gaussian", "srht", "sparse_sign", "count_sketch", "row_sample"])
+def test_sketches_of_the_whole_in_several_passes_are_those_of_one(sketch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = _source("near")
+    specification = SketchSpecification(sketch, 20, 5)
+    request = SummaryRequest(specification, single_partition(ROWS), True, 7, ROWS)
+    once = gather(source, request, LocalEngine(2))
+    assert len(passes_over(source, request)) == 1
+    monkeypatch.setattr(wholes, "MOST_WAITING", 3 * waiting_bytes(source, request) // 7)
+    passes = passes_over(source, request)
+    assert len(passes) > 2
+    assert [number for asked in passes for number in asked.sketches] == list(range(7))
+    _same(once, gather(source, request, LocalEngine(2)))
+
+
+def test_orthogonal_sketches_of_the_whole_share_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = _source("near")
+    request = SummaryRequest(SketchSpecification("orthogonal", 20, 5), single_partition(ROWS), True, 7, ROWS)
+    monkeypatch.setattr(wholes, "MOST_WAITING", 1)
+    assert passes_over(source, request) == [request]

@@ -16,7 +16,7 @@ from partsketch.common.memory import give_back
 from partsketch.engines.base import Engine, TaskOutcome
 from partsketch.engines.run import run_tasks
 from partsketch.engines.tolerance import Tolerance
-from partsketch.engines.wholes import of_groups, partition_groups, summaries_of, waiting_bytes
+from partsketch.engines.wholes import of_groups, passes_over, summaries_of, waiting_bytes
 from partsketch.sketches.base import SEGMENT_ROWS, get_sketch
 from partsketch.sources.base import PartitionLeftOut, Source
 from partsketch.summaries.merge import PieceFold
@@ -151,12 +151,12 @@ def gather(
     summaries: list[Summary] = []
     arrived: dict[int, tuple[int, float]] = {}
     # What a checkpoint keeps is of all partitions.
-    for group in [None] if checkpoint is not None else partition_groups(source, request):
-        collected = _collected(source, replace(request, group=group), engine, tolerance, checkpoint, tasks)
+    for asked in [request] if checkpoint is not None else passes_over(source, request):
+        collected = _collected(source, asked, engine, tolerance, checkpoint, tasks)
         incomplete = collected.incomplete()
         if incomplete:
             _check_enough(collected, partitioning, tolerance)
-        for partition in range(partitioning.count) if group is None else group:
+        for partition in range(partitioning.count) if asked.group is None else asked.group:
             if partition in incomplete:
                 continue
             arrived[partition] = (0, 0.0)
@@ -166,7 +166,7 @@ def gather(
                 if target_range.size:
                     target_range[0] = np.minimum(target_range[0], whole.target_range[0])
                     target_range[1] = np.maximum(target_range[1], whole.target_range[1])
-                summaries += summaries_of(partition, whole, request, columns, collected.rows_seen)
+                summaries += summaries_of(partition, whole, asked, columns, collected.rows_seen)
         if waiting_bytes(source, request) > _MUCH_MEMORY:
             give_back()
     return Gathered(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,16 +24,21 @@ from partsketch.summaries.tasks import Piece, SummaryRequest
 MOST_WAITING = 2**28
 #: Pieces of every partition that workers and what they handed in may hold, besides those in the tree.
 _UNDER_WAY = 6
+#: Rows that wait with every sketch of the same rows until there are enough for a product, two workers together.
+_KEPT_ROWS = 512
 #: Height of the tree when the number of rows is not known.
 _UNKNOWN_LEVELS = 16
 
 
+def _width(source: Source, request: SummaryRequest) -> int:
+    return int(request.fit_intercept) + len(source.feature_names) + len(source.target_names)
+
+
 def piece_bytes(source: Source, request: SummaryRequest) -> int:
     """Return the bytes of one piece: all sketches of a partition, in twice the digits where they are exact."""
-    width = int(request.fit_intercept) + len(source.feature_names) + len(source.target_names)
-    size = request.specification.size
+    width, size = _width(source, request), request.specification.size
     numbers = 2 * width * width if size is None else size * width
-    return 8 * numbers * request.sketches_per_partition
+    return 8 * numbers * len(request.sketches)
 
 
 def waiting_bytes(source: Source, request: SummaryRequest) -> int:
@@ -43,18 +49,30 @@ def waiting_bytes(source: Source, request: SummaryRequest) -> int:
     return request.partitioning.count * (levels + _UNDER_WAY) * piece_bytes(source, request)
 
 
-def partition_groups(source: Source, request: SummaryRequest) -> list[range | None]:
-    """Return the partitions of each pass over the rows; None for all of them in one pass."""
-    count = request.partitioning.count
-    # Contiguous partitions come one after another, and what is merged of one is done with before the next.
-    if request.partitioning.bounds is not None or not source.replayable:
-        return [None]
+def passes_over(source: Source, request: SummaryRequest) -> list[SummaryRequest]:
+    """Return a request for each pass over the rows: for some partitions or sketches, where all are too many.
+
+    Streams of random numbers belong to partition and sketch, so the number of passes has no effect on results.
+    """
+    sketch, count = get_sketch(request.specification.kind), request.partitioning.count
     # Groups that are summed side by side take a line of a table each, and no tiles.
-    if get_sketch(request.specification.kind).by_group:
-        return [None]
-    passes = min(count, -(-waiting_bytes(source, request) // MOST_WAITING))
-    if passes <= 1:
-        return [None]
+    if not source.replayable or sketch.by_group:
+        return [request]
+    if request.sketches_per_partition > 1 and not sketch.shares_pass:
+        each = waiting_bytes(source, request) // request.sketches_per_partition
+        each += _KEPT_ROWS * 8 * _width(source, request)
+        groups = _cut(request.sketches_per_partition, request.sketches_per_partition * each)
+        return [replace(request, sketch_group=group) for group in groups]
+    # Contiguous partitions come one after another, and what is merged of one is done with before the next.
+    if request.partitioning.bounds is not None:
+        return [request]
+    groups = _cut(count, waiting_bytes(source, request))
+    return [request] if len(groups) == 1 else [replace(request, group=group) for group in groups]
+
+
+def _cut(count: int, bytes_of_all: int) -> list[range]:
+    """Return the fewest runs of `count` things that do not take too much memory each."""
+    passes = max(1, min(count, -(-bytes_of_all // MOST_WAITING)))
     return [range(count * i // passes, count * (i + 1) // passes) for i in range(passes)]
 
 
@@ -99,8 +117,8 @@ def summaries_of(
     dropped = 0 if bounds is None else last - start - whole.row_count
     about = About(weighted=whole.weight_sum != whole.row_count, rows_dropped=dropped)
     # One matrix, or one for every sketch.
-    matrices = whole.matrices * (request.sketches_per_partition // request.accumulators_per_partition)
-    for number, matrix in enumerate(matrices):
+    matrices = whole.matrices * (len(request.sketches) // request.accumulators_per_partition)
+    for number, matrix in zip(request.sketches, matrices, strict=True):
         stream = partition * request.sketches_per_partition + number
         sketch_rows, low = sketch.concluded_rows(request.specification, matrix, whole.row_count, stream)
         centre = np.empty(0) if whole.centre is None else whole.centre

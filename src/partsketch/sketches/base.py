@@ -17,6 +17,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import padded_width
 from partsketch.common.memory import fresh
 from partsketch.common.registry import Registry
+from partsketch.common.sign_sums import SignSums
 from partsketch.common.sketch_law import SketchLaw
 from partsketch.sketches.accumulator import Accumulator, Columns, FloatArray, Stream, dense_rows
 from partsketch.sketches.cost import SketchCost
@@ -207,6 +208,13 @@ class Sketch(Merging, ABC):
         `ones` is what became of a column of ones; None without one, or when rows have weights.
         """
         raise NotImplementedError
+
+    def sign_sums(self, size: int, sparsity: int | None, positions: int | None, row_count: int) -> SignSums | None:
+        """Return what bounds the sum of squares of sketched ones, for kinds that add rows with random signs.
+
+        `positions` is how many row numbers the stream may have, if told, and `row_count` how many rows it has at most.
+        """
+        return None
 
 
 #: The exact sketch of many groups side by side; it is not for users, who ask for partitions.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from partsketch.common.sign_sums import SignSums
 from partsketch.common.sketch_law import LIKE_GAUSSIAN
 from partsketch.sketches.accumulator import Accumulator, Columns, Stream
 from partsketch.sketches.base import SEGMENT_ROWS, Sketch, SketchSpecification, usual_size
 from partsketch.sketches.cost import SketchCost
-from partsketch.sketches.sparse_sign import ScatterAccumulator
+from partsketch.sketches.sparse_sign import ScatterAccumulator, scattered_ones
 
 #: Sketch rows per column beyond which a larger default would cost more memory than it is worth.
 _MOST_ROWS_PER_COLUMN = 20
@@ -24,6 +25,10 @@ class CountSketch(Sketch):
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty m×q accumulator."""
         return ScatterAccumulator(specification, 1, stream, columns)
+
+    def sign_sums(self, size: int, sparsity: int | None, positions: int | None, row_count: int) -> SignSums:
+        """Return the share of the fullest row of the sketch."""
+        return scattered_ones(size, 1, row_count)
 
     def default_size(self, columns: int) -> tuple[int, str]:
         """Return the size of the known bound, d(d + 1), where that is not too many."""

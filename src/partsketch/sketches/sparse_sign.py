@@ -6,6 +6,7 @@ import numpy as np
 
 from partsketch.common.linalg.lanes import LANES
 from partsketch.common.memory import fresh
+from partsketch.common.sign_sums import SignSums, most_in_one_place
 from partsketch.common.sketch_law import LIKE_GAUSSIAN
 from partsketch.sketches.accumulator import (
     Accumulator,
@@ -28,6 +29,8 @@ from partsketch.sketches.random import derive_key
 
 #: Non-zeros per row of the data: the customary number, at which the sketch is hardly told from a Gaussian one.
 DEFAULT_SPARSITY = 8
+#: The part of all sketches that may have a fuller row than is reckoned with.
+_FULLER = 1e-13
 
 
 def random_numbers(specification: SketchSpecification, stream: int) -> tuple[np.uint64, np.uint64, np.uint64]:
@@ -104,6 +107,12 @@ def in_public_order(matrix: FloatArray, columns: Columns, scale: float) -> Float
     return out
 
 
+def scattered_ones(size: int, sparsity: int, row_count: int) -> SignSums:
+    """Return what bounds the sum of squares of ones that were added to `sparsity` of `size` rows each."""
+    fullest = most_in_one_place(row_count, min(1.0, sparsity / size), size, _FULLER)
+    return SignSums(fullest / sparsity, size, 1.0 / np.sqrt(sparsity))
+
+
 class SparseSignSketch(Sketch):
     """S with s entries ±1/√s in every column, at distinct rows; all a function of seed, stream and row number."""
 
@@ -116,3 +125,7 @@ class SparseSignSketch(Sketch):
         """Return an empty m×q accumulator."""
         assert specification.sparsity is not None
         return ScatterAccumulator(specification, specification.sparsity, stream, columns)
+
+    def sign_sums(self, size: int, sparsity: int | None, positions: int | None, row_count: int) -> SignSums:
+        """Return the share of the fullest row of the sketch."""
+        return scattered_ones(size, sparsity or DEFAULT_SPARSITY, row_count)

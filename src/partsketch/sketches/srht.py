@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.lanes import LANES
+from partsketch.common.sign_sums import SignSums
 from partsketch.common.sketch_law import HADAMARD
 from partsketch.sketches.accumulator import (
     Accumulator,
@@ -161,6 +162,12 @@ class HadamardSketch(Sketch):
     def largest_size(self, row_count: int) -> int | None:
         """Return P: no more rows of the transform exist."""
         return padded_rows(row_count)
+
+    def sign_sums(self, size: int, sparsity: int | None, positions: int | None, row_count: int) -> SignSums | None:
+        """Return P/m as the share: the rows of the transform are orthogonal, of squared length P/m."""
+        if positions is None:
+            return None
+        return SignSums(padded_rows(max(positions, row_count)) / size, row_count, 1.0)
 
 
 def srht(matrix: ArrayLike, size: int, seed: int, stream: int = 0) -> FloatArray:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.plain_data import FieldError, read_as
+from partsketch.common.sign_sums import SignSums, may_be_ones
 from partsketch.common.sketch_law import EVEN_SAMPLE
 from partsketch.sketches.base import Sketch
 from partsketch.sources.encoding import Encoding
@@ -207,7 +208,7 @@ def _is_sum_of_weights(found: float, values: Header, sketch: Sketch) -> bool:
         room = _WEIGHTED_ROUNDING if values["weighted"] else _ROUNDING
         return bool(abs(found - expected) <= room * expected)
     if sketch.law is None or not sketch.law.is_exact:
-        return True
+        return _may_be_ones_with_signs(found, values, sketch)
     from scipy.special import chdtr, chdtrc
 
     # Each part is a sketch of its own rows; of one, m times the sum over the expected one is chi-square with m degrees
@@ -219,3 +220,26 @@ def _is_sum_of_weights(found: float, values: Header, sketch: Sketch) -> bool:
     least, most = (expected - away, expected + away) if values["rounded_to"] > 1 else (expected, expected)
     too_small = least > 0 and bool(chdtr(size, size * found / least) < _IMPOSSIBLE)
     return not (too_small or bool(chdtrc(size, size * found / most) < _IMPOSSIBLE))
+
+
+def _may_be_ones_with_signs(found: float, values: Header, sketch: Sketch) -> bool:
+    """Whether the sum of squares may be that of as many ones, for kinds that add rows with random signs.
+
+    Rows with weights may be a few large ones, whose sums follow no law. Several parts are one matrix whose eigenvalues
+    are those of its parts: what bounds the largest of any bounds all.
+    """
+    count, parts = values["row_count"], values["parts"]
+    if values["weighted"]:
+        return True
+    laws = [sketch.sign_sums(part["size"], part["sparsity"], _positions(part), count) for part in parts]
+    known = [law for law in laws if law is not None]
+    if len(known) < len(parts):
+        return True
+    together = SignSums(
+        max(law.share for law in known), sum(law.arguments for law in known), max(law.spread for law in known)
+    )
+    return may_be_ones(found, count, together, _IMPOSSIBLE)
+
+
+def _positions(part: Header) -> int | None:
+    return None if part["start"] is None or part["stop"] is None else part["stop"] - part["start"]

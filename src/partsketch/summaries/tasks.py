@@ -63,6 +63,8 @@ class SummaryRequest(PassRequest):
         What a first pass found, one per partition, for sketches that make two; and what it took off the columns.
     segment_rows
         Row numbers of a segment; 0 takes as many as the kind of sketch should have.
+    sketch_group
+        Sketches of every partition that this pass makes, where they are too many for one; None means all.
     """
 
     specification: SketchSpecification
@@ -74,6 +76,7 @@ class SummaryRequest(PassRequest):
     centres: tuple[FloatArray, ...] = ()
     segment_rows: int = 0
     group: range | None = None
+    sketch_group: range | None = None
 
     def __post_init__(self) -> None:
         if not self.segment_rows:
@@ -85,18 +88,23 @@ class SummaryRequest(PassRequest):
         return get_sketch(self.specification.kind)
 
     @property
+    def sketches(self) -> range:
+        """The numbers of the sketches that this pass makes of each partition."""
+        return range(self.sketches_per_partition) if self.sketch_group is None else self.sketch_group
+
+    @property
     def accumulators_per_partition(self) -> int:
         """How many matrices a pass makes of each partition: one for all sketches where they share it."""
-        return 1 if get_sketch(self.specification.kind).shares_pass else self.sketches_per_partition
+        return 1 if get_sketch(self.specification.kind).shares_pass else len(self.sketches)
 
     def stream(self, partition: int, number: int) -> Stream:
-        """Return the rows of a partition's sketch of this number."""
+        """Return the rows of a partition's sketch of this number, counted from the first of this pass."""
         first, count = 0, self.row_count
         if self.partitioning.bounds is not None:
             first, stop = self.partitioning.bounds[partition : partition + 2]
             count = None if stop == UNKNOWN_END else stop - first
         guide = self.guides[partition] if self.guides else None
-        return Stream(partition * self.sketches_per_partition + number, first, count, guide)
+        return Stream(partition * self.sketches_per_partition + self.sketches[number], first, count, guide)
 
     def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
         """Return a feeder of sketches."""
