@@ -10,6 +10,8 @@ from benchmarks.privacy.running import EPSILONS, OTHER_COLUMNS, OTHER_EPSILONS
 
 #: Intervals of 95% may be off by so much.
 _ROOM = 0.015
+#: Share of intervals without ends above which nothing else is told of them.
+_ENDLESS = 0.98
 Line = Mapping[str, Any]
 
 
@@ -63,7 +65,7 @@ def _others(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def _lucky(lines: Sequence[Line]) -> Iterator[str]:
-    """Say what is known of files that state something where most state nothing, and of all files together."""
+    """Say what is known of files that state a cost where most state none, and of all files together."""
     cells = [(line, cell) for line in lines for cell in line["cells"].values() if cell["stated"]]
     wrong = max(cell["stated"] / line["files"] * (1 - cell["cost"]) for line, cell in cells)
     yield f"Of all files of a cell at most {100 * wrong:.1f}% state an interval of what privacy cost that misses."
@@ -71,21 +73,29 @@ def _lucky(lines: Sequence[Line]) -> Iterator[str]:
     if few:
         worst, cell, line = min(few, key=lambda entry: entry[0])
         yield (
-            f"But where most files state nothing, those that do were lucky, and it shows: at the worst "
-            f"{cell['stated']:,} of {line['files']:,} files state something ({line['design']}, {line['rows']:,} rows, "
+            f"But where most files do not state it, those that do were lucky, and it shows: at the worst "
+            f"{cell['stated']:,} of {line['files']:,} files state it ({line['design']}, {line['rows']:,} rows, "
             f"{line['columns']} columns), and {100 * worst:.0f}% of their intervals hold what privacy cost, "
-            f"{100 * cell['truth']:.0f}% the truth."
+            f"{100 * cell.get('beside', cell['truth']):.0f}% the truth."
         )
 
 
 def _cell(line: Line, epsilon: float) -> str:
-    """Return both shares, in bold where they are further off than they may be, and how many files state none."""
+    """Return both shares, in bold where they are further off than they may be, and how many files state less."""
     cell = line["cells"][f"{epsilon:g}"]
-    without = 1 - cell["stated"] / line["files"]
+    without, endless = 1 - cell["stated"] / line["files"], cell.get("endless")
+    if endless is None:
+        # Measured before files that state no cost had intervals: of those nothing is known, others are the same.
+        endless = 0.0
+        if without > 0.5:
+            return "not run again"
+    # An interval from −∞ to ∞ always holds: where nearly all are such there is no share to be off.
+    truth = "−∞ to ∞" if endless > _ENDLESS else _share(cell["truth"])
+    if endless and endless <= _ENDLESS:
+        truth += f" ({math.ceil(100 * endless)}% −∞ to ∞)"
     if without > 0.5:
-        return "none"
-    told = " / ".join(_share(cell[name]) for name in ("truth", "cost"))
-    return told + (f" ({math.ceil(100 * without)}% none)" if without else "")
+        return f"{truth} / none"
+    return f"{truth} / {_share(cell['cost'])}" + (f" ({math.ceil(100 * without)}% none)" if without else "")
 
 
 def _share(value: float) -> str:

@@ -66,16 +66,20 @@ def coverage(
     """Return how often intervals of 95% hold, of files of the same tables for each ε."""
     rng = np.random.default_rng([2026, *seed])
     truths: dict[float, list[float]] = {epsilon: [] for epsilon in epsilons}
+    beside: dict[float, list[float]] = {epsilon: [] for epsilon in epsilons}
+    endless: dict[float, list[float]] = {epsilon: [] for epsilon in epsilons}
     costs: dict[float, list[float]] = {epsilon: [] for epsilon in epsilons}
     shares: dict[float, list[float]] = {epsilon: [] for epsilon in epsilons}
     for _ in range(tables):
         rows = rows_of(design, rng, count, columns)
         for epsilon in epsilons:
             for model in rows.files(rng, epsilon, FILES_PER_TABLE):
-                if model.certificate.kind == "unavailable":
-                    continue
                 low, high = model.conf_int().T
                 truths[epsilon].append(float(np.mean((low < rows.truth) & (rows.truth < high))))
+                endless[epsilon].append(float(np.mean(np.isinf(high))))
+                if model.certificate.kind == "unavailable":
+                    continue
+                beside[epsilon].append(truths[epsilon][-1])
                 excess, share = rows.excess(model)
                 costs[epsilon].append(_holds(model.certificate.interval(0.95), excess))
                 if model.certificate.relative_excess_loss is not None:
@@ -85,7 +89,8 @@ def coverage(
         "files": tables * FILES_PER_TABLE, "seed": [2026, *seed],
         "cells": {
             f"{epsilon:g}": {
-                "stated": len(truths[epsilon]), "truth": _mean(truths[epsilon]), "cost": _mean(costs[epsilon]),
+                "truth": _mean(truths[epsilon]), "endless": _mean(endless[epsilon]),
+                "stated": len(costs[epsilon]), "cost": _mean(costs[epsilon]), "beside": _mean(beside[epsilon]),
                 "told": len(shares[epsilon]), "share": _mean(shares[epsilon]),
             }
             for epsilon in epsilons

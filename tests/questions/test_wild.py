@@ -7,7 +7,8 @@ import pyfixest as pf
 import pytest
 
 import partsketch as ps
-from partsketch.questions.wild import LEVELS, Bootstrap
+from partsketch.model.kept_intervals import LEVELS
+from partsketch.questions.wild import Bootstrap
 from tests.questions.data import clustered_rows
 
 ROWS = clustered_rows()

@@ -19,6 +19,7 @@ def _late(name: str) -> Callable[..., Any]:
 
 
 betaincinv = _late("betaincinv")
+chdtrc = _late("chdtrc")
 chdtri = _late("chdtri")
 chndtrix = _late("chndtrix")
 digamma = _late("digamma")

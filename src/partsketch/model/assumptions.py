@@ -15,7 +15,7 @@ def assumptions(model: Model) -> list[str]:
     """Say which levels were absorbed, whether there is noise at all, and what errors take for granted of it."""
     known = dict.fromkeys(inference.vcov for inference in model.inferences if inference.standard_errors is not None)
     asked = str(model.record.options.get("vcov", "")).partition(":")[2]
-    few = _few_clusters(model)
+    few = [*_few_clusters(model), *_inverted(model)]
     absorbed = model.record.reasons.get("absorb")
     before = [] if absorbed is None else [f"{absorbed}."]
     perfect = ", ".join(
@@ -43,6 +43,23 @@ def fits_without_residuals(model: Model, number: int) -> bool:
     """Tell whether nothing is left of a target but rounding."""
     inference = model.inferences[number]
     return inference.standard_errors is not None and inference.noise_variance == 0
+
+
+def _inverted(model: Model) -> list[str]:
+    """Say what intervals are that do not rest on standard errors, and what one without ends means."""
+    every = [inference.inverted for inference in model.inferences if inference.inverted is not None]
+    if not every:
+        return []
+    told = [
+        "Intervals and p-values are of inverted tests, which hold however large the noise is: all values that are not "
+        "rejected."
+    ]
+    if any(kept.interval(0.95).tolist()[0][1] == float("inf") for kept in every):
+        told.append(
+            "From -inf to inf: the noise leaves nothing known, and every interval that covers would have to be without "
+            "ends here; it takes more rows, fewer columns or a larger epsilon."
+        )
+    return told
 
 
 def _few_clusters(model: Model) -> list[str]:

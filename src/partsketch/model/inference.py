@@ -19,6 +19,7 @@ from partsketch.model.around_exact import (
 )
 from partsketch.model.certificate_estimates import weighted_fit
 from partsketch.model.explained import estimated_r_squared, known_r_squared, of_averaged_fit
+from partsketch.model.kept_intervals import KeptIntervals
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
 from partsketch.model.regression import Combination, Regression
@@ -86,6 +87,9 @@ class Inference:
         "CRV1", "CRV3", "wild": partitions, or the values of a column, are clusters.
     wild
         P-values and intervals of the wild bootstrap; None without one.
+    inverted
+        P-values and intervals of inverted tests, which hold however weak the data are; there may be no standard errors
+        beside them. None where standard errors suffice.
     """
 
     standard_errors: FloatArray | None
@@ -103,12 +107,14 @@ class Inference:
     level_covariance: FloatArray | None = None
     vcov: str = "iid"
     wild: WildInference | None = None
+    inverted: KeptIntervals | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values as plain data; infinite degrees of freedom are the text "inf", which JSON can hold."""
         plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
         plain["around_exact"] = self.around_exact.to_dict()
-        plain["wild"] = None if self.wild is None else self.wild.to_dict()
+        for name, kept in (("wild", self.wild), ("inverted", self.inverted)):
+            plain[name] = None if kept is None else kept.to_dict()
         return {name: "inf" if value == np.inf else value for name, value in plain.items()}
 
     def errors_of(self, kind: str) -> tuple[FloatArray, float]:

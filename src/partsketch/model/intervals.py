@@ -13,8 +13,8 @@ from partsketch.common.shown import ShownAsText
 from partsketch.common.student import half_width, p_values
 from partsketch.common.units import p_value_phrase
 from partsketch.model.around_exact import MOST_COLUMNS_WITH_COVARIANCE
+from partsketch.model.kept_intervals import KeptIntervals
 from partsketch.model.restrictions import read_restrictions
-from partsketch.model.wild_inference import WildInference
 
 if TYPE_CHECKING:
     from partsketch.model.model import Model
@@ -29,13 +29,14 @@ SUBJECTS = {TRUTH: "the true coefficients", EXACT: "the coefficients of exact le
 class Spread(NamedTuple):
     """Middle, standard errors and degrees of freedom of intervals; None when the middle is known without error.
 
-    What a wild bootstrap says takes the place of t quantiles.
+    Intervals that were kept, of a wild bootstrap or of inverted tests, take the place of t quantiles; the latter may
+    stand without standard errors.
     """
 
     centre: FloatArray
-    errors: FloatArray
+    errors: FloatArray | None
     freedom: float | None
-    wild: WildInference | None = None
+    kept: KeptIntervals | None = None
 
     def tests(self) -> tuple[FloatArray | None, FloatArray | None]:
         """Return t values and two-sided p-values of zero; None when the middle is known without error.
@@ -44,10 +45,12 @@ class Spread(NamedTuple):
         """
         if self.freedom is None:
             return None, None
+        if self.errors is None:
+            return None, None if self.kept is None else self.kept.p_values
         with np.errstate(divide="ignore", invalid="ignore"):
             t_values = np.where(self.errors > 0, self.centre / self.errors, np.nan)
-        if self.wild is not None:
-            return t_values, self.wild.p_values
+        if self.kept is not None:
+            return t_values, self.kept.p_values
         return t_values, p_values(t_values, self.freedom)
 
 
@@ -85,8 +88,12 @@ def spread_of(model: Model, number: int, kind: str, of: str) -> Spread:
         raise InputError(f"of is {of!r}: choose 'truth' or 'exact'.")
     inference = model.inferences[number]
     if of == TRUTH:
-        wild = inference.wild if kind == "model" else None
-        return Spread(model.column_coefficients[:, number], *inference.errors_of(kind), wild)
+        centre = model.column_coefficients[:, number]
+        if kind != "model":
+            return Spread(centre, *inference.errors_of(kind))
+        if inference.standard_errors is None and inference.inverted is not None:
+            return Spread(centre, None, np.inf, inference.inverted)
+        return Spread(centre, *inference.errors_of(kind), inference.wild or inference.inverted)
     if kind != "model":
         raise InputError(f"kind={kind!r} goes with of='truth': for of='exact' leave it out.")
     known = inference.around_exact
@@ -106,9 +113,10 @@ def ends(spread: Spread, level: float) -> tuple[FloatArray, FloatArray]:
     check_level(level)
     if spread.freedom is None:
         return spread.centre, spread.centre
-    if spread.wild is not None:
-        lower, upper = spread.wild.interval(level).T
+    if spread.kept is not None:
+        lower, upper = spread.kept.interval(level).T
         return lower, upper
+    assert spread.errors is not None
     reach = half_width(level, spread.freedom) * spread.errors
     return spread.centre - reach, spread.centre + reach
 
@@ -137,6 +145,8 @@ def tested(model: Model, restrictions: str | Model, of: str, target: str | None)
             f"The coefficients of exact least squares are known, there is nothing to test: the left sides are {shown}."
         )
     inference = model.inferences[number]
+    if of == TRUTH:
+        inference.errors_of("model")
     covariance = inference.covariance if of == TRUTH else inference.around_exact.covariance
     if covariance is None:
         raise InputError(

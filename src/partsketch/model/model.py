@@ -120,11 +120,14 @@ class Model:
     @property
     def standard_errors(self) -> FloatArray:
         """Standard errors in the order of `column_names`, by the vcov of the fit; (targets, columns) for several."""
-        return self._by_target(lambda spread: spread.errors)
+        values = [inference.errors_of("model")[0] for inference in self.inferences]
+        return values[0] if len(values) == 1 else np.stack(values)
 
     @property
     def t_values(self) -> FloatArray:
         """Coefficients in units of their standard errors, in the same order."""
+        for inference in self.inferences:
+            inference.errors_of("model")
         return self._by_target(lambda spread: spread.tests()[0])
 
     @property

@@ -15,10 +15,10 @@ from partsketch.common.plain_data import (
 from partsketch.model.around_exact import AroundExact
 from partsketch.model.certificate import Certificate
 from partsketch.model.inference import EXACT_FIT, THIS_FIT, Inference
+from partsketch.model.kept_intervals import KeptIntervals
 from partsketch.model.methods import METHODS
 from partsketch.model.outlook import Outlook
 from partsketch.model.record import Record
-from partsketch.model.wild_inference import WildInference
 from partsketch.sources.encoding import Encoding
 from partsketch.summaries.tasks import INTERCEPT
 
@@ -206,17 +206,18 @@ def check_inference(inference: Inference, field: str, columns: int) -> None:
         raise FieldError(f"'{field}.level_covariance' begins with a variance below zero")
     if (inference.wild is not None) != (inference.vcov == "wild"):
         raise FieldError(f"'{field}.wild' does not go with '{field}.vcov'")
-    if inference.wild is not None:
-        _check_wild(inference.wild, f"{field}.wild", columns)
+    for name, kept in (("wild", inference.wild), ("inverted", inference.inverted)):
+        if kept is not None:
+            _check_kept(kept, f"{field}.{name}", columns)
 
 
-def _check_wild(wild: WildInference, field: str, columns: int) -> None:
+def _check_kept(kept: KeptIntervals, field: str, columns: int) -> None:
     """Refuse p-values that are none, and intervals of another shape."""
-    if wild.p_values.shape != (columns,) or (wild.p_values < 0).any() or (wild.p_values > 1).any():
+    if kept.p_values.shape != (columns,) or (kept.p_values < 0).any() or (kept.p_values > 1).any():
         raise FieldError(f"'{field}.p_values' are not one for each column, from 0 to 1")
-    shape = (len(wild.levels), columns, 2)
-    if wild.intervals.shape != shape or wild.unbounded.shape != shape:
-        raise FieldError(f"'{field}.intervals' has the shape {_times(wild.intervals.shape)}, not {_times(shape)}")
+    shape = (len(kept.levels), columns, 2)
+    if kept.intervals.shape != shape or kept.unbounded.shape != shape:
+        raise FieldError(f"'{field}.intervals' has the shape {_times(kept.intervals.shape)}, not {_times(shape)}")
 
 
 def _check_around_exact(known: AroundExact, field: str, columns: int) -> None:

@@ -187,7 +187,7 @@ class FitSummary:
 
     def _has_errors(self) -> bool:
         """Whether anything is known of the error of a coefficient."""
-        return any(row.standard_error is not None for row in self.rows)
+        return any(row.standard_error is not None or row.lower is not None for row in self.rows)
 
     def _subject(self) -> str:
         return f"Standard errors, tests and {100 * self.level:.4g}% intervals are for {SUBJECTS[self.of]}."

@@ -18,13 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.model.kept_intervals import LEVELS
 from partsketch.model.wild_inference import WildInference
 from partsketch.sketches.random import derive_key, random_words
 
 FloatArray = NDArray[np.float64]
-
-#: Levels at which intervals are kept; others need the draws.
-LEVELS = (0.9, 0.95, 0.99)
 
 _WEIGHTS = {
     "webb": np.array([-np.sqrt(1.5), -1.0, -np.sqrt(0.5), np.sqrt(0.5), 1.0, np.sqrt(1.5)]),
@@ -130,7 +128,7 @@ def wild_bootstrap(
     unbounded = ~np.isfinite(intervals)
     finite = np.where(unbounded, coefficients[:, None], intervals)
     return WildInference(
-        len(weights), asked.weights, int(asked.seed), p_values, LEVELS, finite, unbounded.astype(np.float64)
+        p_values, LEVELS, finite, unbounded.astype(np.float64), len(weights), asked.weights, int(asked.seed)
     )
 
 

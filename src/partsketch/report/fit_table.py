@@ -120,7 +120,7 @@ def _facts(fit: Fit, seconds: float, exact: tuple[Fit, float] | None, below_summ
         for name, certificate in zip(fit.model.target_names, fit.model.certificates, strict=True)
     ]
     if exact is None:
-        if any(inference.standard_errors is not None for inference in fit.model.inferences):
+        if any(known.standard_errors is not None or known.inverted is not None for known in fit.model.inferences):
             lines += [f"Standard errors, tests and intervals are for {SUBJECTS[TRUTH]}.", *assumptions(fit.model)]
         return [*lines, f"time {seconds:.3g} s"]
     excess, loss = measured_excess_loss(fit, exact[0]), minimal_loss(exact[0])

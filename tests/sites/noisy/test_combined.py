@@ -59,15 +59,56 @@ def test_another_target_is_said_to_have_been_clipped_by(north: ps.NoisySummary) 
         ps.combine(north, "b", ["a"])
 
 
-def test_what_noise_drowns_is_not_stated(tmp_path: Path) -> None:
+def test_what_noise_drowns_is_not_stated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise of 198 on the diagonal and eigenvalues from 35: below 1.645 times the noise no interval has ends."""
+    monkeypatch.setattr(mechanism, "draw_noise", lambda count, epsilon, delta: [0] * count)
     with pytest.warns(PartsketchWarning, match="as large as"):
         model = ps.combine(noisy(tmp_path, table(60), epsilon=0.1))
     assert model.certificate.kind == "unavailable"
-    assert model.inferences[0].standard_errors is None
-    with pytest.raises(InputError, match="more rows, fewer columns or a larger epsilon"):
-        model.conf_int()
+    for errors in ("standard_errors", "t_values"):
+        with pytest.raises(InputError, match="more rows, fewer columns or a larger epsilon"):
+            getattr(model, errors)
+    with pytest.raises(InputError, match="There are no standard errors"):
+        model.test("a = 0")
+    np.testing.assert_array_equal(model.conf_int(), [[-np.inf, np.inf]] * 3)
+    assert (model.p_values == 1).all()
+    assert "From -inf to inf: the noise leaves nothing known" in str(model.summary())
     model.save(tmp_path / "model.json")
-    assert ps.load(tmp_path / "model.json").certificate.kind == "unavailable"
+    loaded = ps.load(tmp_path / "model.json")
+    assert loaded.certificate.kind == "unavailable"
+    np.testing.assert_array_equal(loaded.conf_int(), model.conf_int())
+    loaded.report(tmp_path / "page.html")
+    assert "nan" not in (tmp_path / "page.html").read_text().partition("<table")[2].partition("</table")[0]
+
+
+def test_intervals_where_noise_is_nearly_as_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without noise the fit is least squares, and intervals lie around it: at ε = 0.3 without errors, at 0.7 with them.
+
+    No two columns have the same place or unit, and the target is not centred: ends of the intercept are shifted by it.
+    """
+    monkeypatch.setattr(mechanism, "draw_noise", lambda count, epsilon, delta: [0] * count)
+    rows = table(300)
+    plain = ps.fit(rows, "y")
+    truth = np.append(plain.intercept, plain.coefficients[:, 0])
+    widths = []
+    for epsilon in (0.3, 0.7):
+        with pytest.warns(PartsketchWarning, match="noise of the promise"):
+            model = ps.combine(noisy(tmp_path, rows, epsilon=epsilon, label=str(epsilon)))
+        assert (model.inferences[0].standard_errors is None) == (epsilon == 0.3)
+        assert model.inferences[0].inverted is not None
+        low, high = model.conf_int().T
+        assert np.isfinite([low, high]).all()
+        assert np.all((low < truth) & (truth < high))
+        widths.append(high - low)
+        # A coefficient is told from zero where its interval leaves zero out.
+        np.testing.assert_array_equal(model.p_values < 0.05, (low > 0) | (high < 0))
+        assert np.all(model.conf_int(0.99) @ [-1, 1] > high - low)
+        with pytest.raises(InputError, match=r"kept at 0\.9, 0\.95, 0\.99"):
+            model.conf_int(0.8)
+    assert np.all(widths[0] > 1.5 * widths[1])
+    # Near the limit of laws to first order both are close.
+    errors = model.standard_errors
+    np.testing.assert_allclose(widths[1] / (2 * 1.96 * errors), 1.0, atol=0.35)
 
 
 def test_what_may_have_passed_by_luck_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,6 +106,12 @@ def _in_units(estimate: Estimate) -> _Ends:
     return low, estimate.value, high
 
 
+def _held(ends: _Ends) -> _Ends:
+    """Return ends that a scale can hold: an interval without an end reaches over any scale."""
+    low, middle, high = ends
+    return low if math.isfinite(low) else middle, middle, high if math.isfinite(high) else middle
+
+
 def _in_errors(estimate: Estimate) -> _Ends | None:
     if not estimate.error or estimate.lower is None or estimate.upper is None:
         return None
@@ -114,6 +120,7 @@ def _in_errors(estimate: Estimate) -> _Ends | None:
 
 def _without_outliers(intervals: Sequence[_Ends]) -> list[float]:
     """Return the ends that the scale has to hold: not those that would squash the others, which arrows point to."""
+    intervals = [_held(ends) for ends in intervals]
     reaches = sorted(max(map(abs, ends)) for ends in intervals)
     # A quarter at most lies beyond five times what three quarters reach.
     limit = _OUTLIER * reaches[(3 * len(reaches)) // 4] if len(reaches) >= _FEW else math.inf

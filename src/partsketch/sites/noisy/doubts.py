@@ -43,7 +43,7 @@ def cautions(fit: NoisyFit) -> list[str]:
     if doubt(fit):
         return []
     found = []
-    if fit.signal < LEAST_SIGNAL + _CLOSE * math.sqrt(2 / len(fit.coefficients)):
+    if is_close(fit):
         found.append(
             "The noise of the promise is close to what the features tell: if other files of such rows would state no "
             "errors, this one does by luck of its noise, and its intervals are too short; it takes more rows, fewer "
@@ -56,6 +56,11 @@ def cautions(fit: NoisyFit) -> list[str]:
             "rows, fewer columns or a larger epsilon."
         )
     return found
+
+
+def is_close(fit: NoisyFit) -> bool:
+    """Whether the noise is close to what the features tell, or above it: laws to first order may not hold."""
+    return fit.signal < LEAST_SIGNAL + _CLOSE * math.sqrt(2 / len(fit.coefficients))
 
 
 def tells_loss(fit: NoisyFit) -> bool:

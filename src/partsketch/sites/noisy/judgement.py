@@ -17,6 +17,7 @@ from partsketch.model.inference import EXACT_FIT, Inference
 from partsketch.model.methods import METHODS, NOISY
 from partsketch.model.record import PartitionRecord, Record
 from partsketch.sites.noisy.doubts import cautions, doubt, tells_loss
+from partsketch.sites.noisy.inverted import inverted_intervals
 from partsketch.sites.noisy.pool import Pool
 from partsketch.theory.confidence import ConfidenceDistribution
 from partsketch.theory.noisy_products import EDGE, NoisyFit, excess_distribution
@@ -167,6 +168,7 @@ def infer(regression: NoisyRegression, name: str, fit: NoisyFit, coefficients: F
             why,
         ),
         level_covariance=(None if why or not regression.with_ones else (around_centre @ whole @ around_centre.T)[0]),
+        inverted=inverted_intervals(regression, name, fit, coefficients),
     )
 
 
