@@ -22,7 +22,7 @@ from tests.sketches import plain_random as plain
 from tests.summaries.test_merge_tree import complete_tree, join
 
 #: Pieces hold words here, so that the tree can be read off them.
-WORDS: Any = SimpleNamespace(merge=join)
+WORDS: Any = SimpleNamespace(merge_all=lambda first, second: tuple(map(join, first, second)))
 
 
 def piece(partition: int, segment: int) -> Piece:

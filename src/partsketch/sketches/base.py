@@ -87,6 +87,10 @@ class Merging:
         """
         return np.add(first, second, out=fresh(first.shape))
 
+    def merge_all(self, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
+        """Return the matrices of two disjoint sets of rows from those of each, one by one."""
+        return tuple(self.merge(one, other) for one, other in zip(first, second, strict=True))
+
     def moved(self, matrix: FloatArray, shift: FloatArray) -> FloatArray:
         """Return the matrix of columns to which `shift` times the first one, a column of ones, was added."""
         return np.asarray(matrix + matrix[:, :1] * shift)

@@ -80,7 +80,7 @@ class PartitionColumn:
         return np.array(self.values, dtype=self._number_type())
 
     @cached_property
-    def _table(self) -> IntArray | None:
+    def _table(self) -> NDArray[np.int32] | None:
         """Labels of all whole numbers from the first value to the last, where these are not many more than values.
 
         Numbers that are no values have -1.
@@ -89,8 +89,9 @@ class PartitionColumn:
         reach = int(values[-1]) - int(values[0]) if values.dtype == np.int64 and values.size else -1
         if not 0 <= reach < _WIDEST_TABLE + 4 * len(values):
             return None
-        table = np.full(reach + 1, -1, dtype=np.int64)
-        table[values - values[0]] = np.arange(len(values))
+        # Half as long as labels are: a table that stays in the cache is twice as quick.
+        table = np.full(reach + 1, -1, dtype=np.int32)
+        table[values - values[0]] = np.arange(len(values), dtype=np.int32)
         return table
 
     def __getstate__(self) -> dict[str, Any]:

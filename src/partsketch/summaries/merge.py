@@ -70,7 +70,7 @@ def _merged(merging: Merging, first: Piece, second: Piece) -> Piece:
     return Piece(
         partition=first.partition,
         segment=first.segment,
-        matrices=tuple(merging.merge(a, b) for a, b in zip(first.matrices, second.matrices, strict=True)),
+        matrices=merging.merge_all(first.matrices, second.matrices),
         row_count=first.row_count + second.row_count,
         weight_sum=first.weight_sum + second.weight_sum,
         target_range=target_range,

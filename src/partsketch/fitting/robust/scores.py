@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from partsketch.common.linalg.lanes import LANES
 from partsketch.fitting.robust import kernels
 from partsketch.fitting.robust.cluster_lines import ClusterLines
-from partsketch.fitting.robust.strips import MOST_COLUMNS, StripClusters, StripSquares, takes_clusters
+from partsketch.fitting.robust.strips import MOST_COLUMNS, StripClusters, StripRows, StripSquares, takes_clusters
 from partsketch.fitting.robust.vcov import row_alone
 from partsketch.sketches.base import SEGMENT_ROWS, Merging
 from partsketch.sources.base import Block, Source
@@ -53,6 +53,8 @@ class ScoreRequest(PassRequest):
         How many values the column of the clusters has.
     means
         Means of features and targets by level, where levels have intercepts of their own; else None.
+    keeps_rows
+        Whether the rows, as the fit sees them, are kept until all of a cluster are there.
     """
 
     partitioning: Partitioning
@@ -66,16 +68,19 @@ class ScoreRequest(PassRequest):
     clusters: int = 0
     segment_rows: int = SEGMENT_ROWS
     means: FloatArray | None = None
+    keeps_rows: bool = False
 
     @property
     def merging(self) -> Merging:
         """Adding, cluster by cluster where there are some."""
+        if self.keeps_rows:
+            return Listing()
         return ByCluster() if self.clusters else Merging()
 
     @property
     def row_by_row(self) -> bool:
         """Whether each row goes to the sums of its cluster as it is: nothing but scores is asked for."""
-        return self.kind == "CRV1" and self.root is None and self.means is None
+        return self.kind == "CRV1" and self.root is None and self.means is None and not self.keeps_rows
 
     @property
     def stride(self) -> int:
@@ -91,6 +96,8 @@ class ScoreRequest(PassRequest):
 
     def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
         """Return what takes the rows of one segment."""
+        if self.keeps_rows:
+            return StripRows(self, partition, segment)
         if self.row_by_row:
             return _RowScores(self, partition, segment)
         if not self.clusters:
@@ -106,6 +113,14 @@ def segment_rows_for(clusters: int) -> int:
     while rows < 2 * clusters and rows < _LONGEST_SEGMENT:
         rows *= 2
     return rows
+
+
+class Listing(Merging):
+    """Lists what segments kept, in the order of their rows."""
+
+    def merge_all(self, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
+        """Return both, nothing copied."""
+        return first + second
 
 
 class ByCluster(Merging):

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from partsketch.common.linalg.column_kernels import add_products, pointer_to
 from partsketch.common.linalg.compiled import compiled
-from partsketch.common.linalg.lanes import LANES
+from partsketch.common.linalg.lanes import LANES, fetch_all
+from partsketch.fitting.robust.score_lanes import PRODUCTS, write_products
 from partsketch.sketches.kernels.group_rows import find_places, place_columns
 from partsketch.sketches.kernels.group_sums import add_products as add_row_products
 
@@ -19,6 +20,8 @@ IntArray = NDArray[np.int64]
 
 #: Rows of a strip.
 STRIP_ROWS = 256
+#: Clusters whose rows are kept together, as a power of two: what is made of them stays in the second-level cache.
+GROUP_BITS = 11
 
 
 class Turn(NamedTuple):
@@ -32,20 +35,20 @@ class Turn(NamedTuple):
         What is taken off the columns: features, then targets.
     means
         What is taken off further, by level; without levels nothing is.
-    coefficients
-        One line per target.
-    over_units
-        What targets are multiplied with.
+    residuals
+        What columns and targets are multiplied with to become residuals, one line per target.
     root
         What columns are multiplied with, one line per column that comes out.
+    reach
+        The first and last of each of these lines that is not zero.
     """
 
     ones: int
     centre: FloatArray
     means: FloatArray
-    coefficients: FloatArray
-    over_units: FloatArray
+    residuals: FloatArray
     root: FloatArray
+    reach: IntArray
 
 
 class Room(NamedTuple):
@@ -75,34 +78,30 @@ class Room(NamedTuple):
 def _turn_strip(addresses, begin, count, labels, turn, room):  # type: ignore[no-untyped-def]
     """Write rows of the columns at these addresses, as the fit sees them, and their residuals."""
     rows, turned = room.rows, room.turned
-    columns, width = turn.coefficients.shape[1], turn.root.shape[0]
+    width, columns = turn.root.shape
     for j in range(turn.ones):
         for row in range(count):
             rows[j, row] = 1.0
     for j in range(turn.ones, turn.centre.size):
         values = numba.carray(pointer_to(addresses[j - turn.ones] + 8 * begin), count)
         middle = turn.centre[j]
+        fetch_all(values, STRIP_ROWS, STRIP_ROWS)
         for row in range(count):
             rows[j, row] = values[row] - middle
         if turn.means.shape[0]:
             for row in range(count):
                 rows[j, row] -= turn.means[labels[begin + row], j - turn.ones]
-    for target in range(turn.over_units.size):
-        over = turn.over_units[target]
-        for row in range(count):
-            turned[width + target, row] = rows[columns + target, row] * over
-        for j in range(columns):
-            coefficient = turn.coefficients[target, j]
-            for row in range(count):
-                turned[width + target, row] -= coefficient * rows[j, row]
-    for k in range(width):
-        for row in range(count):
-            turned[k, row] = 0.0
-        for j in range(columns):
-            factor = turn.root[k, j]
-            if factor != 0.0:
-                for row in range(count):
-                    turned[k, row] += factor * rows[j, row]
+    flat, out, step = rows.reshape(-1), turned.reshape(-1), rows.shape[1]
+    lines, root = turn.residuals.reshape(-1), turn.root.reshape(-1)
+    for row in range(0, count, PRODUCTS):
+        # Behind the last row are others of an earlier strip, of which nothing is used.
+        for k in range(width):
+            first = turn.reach[k, 0]
+            place, start = k * step + row, first * step + row
+            write_products(out, place, root, k * columns + first, flat, start, step, turn.reach[k, 1] - first)
+        for target in range(turn.residuals.shape[0]):
+            first, place = target * turn.centre.size, (width + target) * step + row
+            write_products(out, place, lines, first, flat, row, step, turn.centre.size)
 
 
 @compiled
@@ -117,7 +116,7 @@ def add_squares(addresses, count, labels, weights, turn, power, room, sums):  # 
     weights
         Empty where each is one.
     """
-    width, targets = turn.root.shape[0], turn.over_units.size
+    width, targets = turn.root.shape[0], turn.residuals.shape[0]
     turned, scaled, left = room.turned, room.scaled, room.left
     least, where = np.inf, np.int64(0)
     for begin in range(0, count, STRIP_ROWS):
@@ -151,6 +150,61 @@ def add_squares(addresses, count, labels, weights, turn, power, room, sums):  # 
 
 
 @compiled
+def _weigh_strip(addresses, begin, count, labels, weights, turn, room):  # type: ignore[no-untyped-def]
+    """Write turned columns and residuals of some rows, times the roots of their weights."""
+    turned = room.turned
+    _turn_strip(addresses, begin, count, labels, turn, room)
+    if weights.size:
+        for row in range(count):
+            room.left[row] = np.sqrt(weights[begin + row])
+        for k in range(turn.root.shape[0] + turn.residuals.shape[0]):
+            for row in range(count):
+                turned[k, row] *= room.left[row]
+
+
+@compiled
+def _place_strip(count, begin, room, places, near):  # type: ignore[no-untyped-def]
+    """Write the rows of a strip to their places, one line each."""
+    if count >= LANES:
+        place_columns(room.turned_at, count, places[begin : begin + count], near)
+        return
+    for k in range(near.shape[1]):
+        for row in range(count):
+            near[places[begin + row], k] = room.turned[k, row]
+
+
+@compiled
+def keep_rows(addresses, count, labels, weights, turn, room, kept, clusters, starts):  # type: ignore[no-untyped-def]
+    """Write rows as `_weigh_strip` makes them, and their clusters, by groups of clusters.
+
+    Behind the residuals comes the square of a row, where there is a place for it. `starts` gets the place where each
+    group begins, and the end.
+    """
+    groups, places = np.empty(count, np.int64), np.empty(count, np.int64)
+    for row in range(count):
+        groups[row] = labels[row] >> GROUP_BITS
+    sizes = np.zeros(starts.size - 1, np.int64)
+    find_places(groups, sizes, places)
+    starts[0] = 0.0
+    for group in range(sizes.size):
+        starts[group + 1] = starts[group] + sizes[group]
+    for row in range(count):
+        clusters[places[row]] = labels[row]
+    turned, width = room.turned, turn.root.shape[0]
+    behind = width + turn.residuals.shape[0]
+    for begin in range(0, count, STRIP_ROWS):
+        rows = min(STRIP_ROWS, count - begin)
+        _weigh_strip(addresses, begin, rows, labels, weights, turn, room)
+        if behind < turned.shape[0]:
+            for row in range(rows):
+                turned[behind, row] = 0.0
+            for k in range(width):
+                for row in range(rows):
+                    turned[behind, row] += turned[k, row] * turned[k, row]
+        _place_strip(rows, begin, room, places, kept)
+
+
+@compiled
 def add_clusters(addresses, count, labels, weights, turn, room, near, squares):  # type: ignore[no-untyped-def]
     """Add the products of turned columns and residuals with one another to those of each cluster: upper triangles.
 
@@ -161,24 +215,13 @@ def add_clusters(addresses, count, labels, weights, turn, room, near, squares): 
     squares
         One matrix per cluster.
     """
-    turned, step = room.turned, near.shape[1]
+    step = near.shape[1]
     sizes, places = np.zeros(squares.shape[0], np.int64), np.empty(count, np.int64)
     find_places(labels, sizes, places)
     for begin in range(0, count, STRIP_ROWS):
         rows = min(STRIP_ROWS, count - begin)
-        _turn_strip(addresses, begin, rows, labels, turn, room)
-        if weights.size:
-            for row in range(rows):
-                room.left[row] = np.sqrt(weights[begin + row])
-            for k in range(turn.root.shape[0] + turn.over_units.size):
-                for row in range(rows):
-                    turned[k, row] *= room.left[row]
-        if rows >= LANES:
-            place_columns(room.turned_at, rows, places[begin : begin + rows], near)
-        else:
-            for k in range(step):
-                for row in range(rows):
-                    near[places[begin + row], k] = turned[k, row]
+        _weigh_strip(addresses, begin, rows, labels, weights, turn, room)
+        _place_strip(rows, begin, room, places, near)
     first = 0
     for cluster in range(sizes.size):
         if sizes[cluster]:

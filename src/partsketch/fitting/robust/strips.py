@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from partsketch.common.linalg.blas import padded_width
 from partsketch.common.linalg.column_kernels import column_addresses
 from partsketch.common.linalg.lanes import LANES
-from partsketch.fitting.robust.strip_kernels import STRIP_ROWS, Room, Turn, add_clusters, add_squares
+from partsketch.common.memory import in_large_pages
+from partsketch.fitting.robust.strip_kernels import (
+    GROUP_BITS,
+    STRIP_ROWS,
+    Room,
+    Turn,
+    add_clusters,
+    add_squares,
+    keep_rows,
+)
 from partsketch.fitting.robust.vcov import row_alone
 from partsketch.sources.base import Block
 from partsketch.sources.blocks import ColumnBlock
@@ -35,25 +44,25 @@ _NO_LABELS, _NO_WEIGHTS = np.empty(0, dtype=np.int64), np.empty(0)
 class _Strips:
     """Gives rows to a kernel, a tile of a fixed height at a time."""
 
-    def __init__(self, request: ScoreRequest, partition: int, segment: int, height: int) -> None:
+    def __init__(self, request: ScoreRequest, partition: int, segment: int, height: int, lines_behind: int = 0) -> None:
         self.request, self._place, self._height = request, (partition, segment), height
         columns, self._targets = request.coefficients.shape
         self._read = columns + self._targets - int(request.fit_intercept)
         self._labelled = bool(request.clusters) or request.means is not None
-        root = np.diag(1.0 / request.units) if request.root is None else request.root.T
+        root = np.diag(1.0 / request.units) if request.root is None else np.ascontiguousarray(request.root.T)
         self._turn = Turn(
             int(request.fit_intercept),
             request.centre,
             np.empty((0, 0)) if request.means is None else request.means,
-            np.ascontiguousarray(request.coefficients.T),
-            1.0 / request.target_units,
-            np.ascontiguousarray(root),
+            np.hstack([-request.coefficients.T, np.diag(1.0 / request.target_units)]),
+            root,
+            np.array([[*np.flatnonzero(line)[[0, -1]] + [0, 1]] for line in root], dtype=np.int64),
         )
         width = request.width
-        turned = np.zeros((-(-(width + self._targets) // LANES) * LANES, STRIP_ROWS))
+        turned = np.zeros((-(-(width + self._targets + lines_behind) // LANES) * LANES, STRIP_ROWS))
         scaled = np.zeros((padded_width(width), STRIP_ROWS))
         self._room = Room(
-            np.empty((columns + self._targets, STRIP_ROWS)),
+            np.zeros((columns + self._targets, STRIP_ROWS)),
             np.empty(STRIP_ROWS),
             turned,
             scaled,
@@ -168,6 +177,32 @@ class StripClusters(_Strips):
             rows, columns = np.tril_indices(width)
             parts.insert(1, squares[:, columns, rows])
         return (np.hstack(parts),)
+
+
+class StripRows(_Strips):
+    """Keeps the rows, as the fit sees them, and the numbers of their clusters.
+
+    Rows of a tile lie in the order of groups of clusters, those of a group in their own order.
+    """
+
+    def __init__(self, request: ScoreRequest, partition: int, segment: int) -> None:
+        # The jackknife asks for the squares of rows.
+        super().__init__(request, partition, segment, CLUSTER_ROWS, int(request.kind == "CRV3"))
+        self._kept = in_large_pages((request.segment_rows, len(self._room.turned)))
+        self._clusters = np.empty(request.segment_rows)
+        self._groups = -(-request.clusters >> GROUP_BITS)
+        self._starts: list[FloatArray] = []
+
+    def _sum(self, addresses: IntArray, count: int, labels: IntArray, weights: FloatArray, numbers: IntArray) -> None:
+        first = self._rows - count
+        here, starts = slice(first, self._rows), np.empty(self._groups + 1)
+        room, kept = self._room, self._kept[here]
+        keep_rows(addresses, count, labels, weights, self._turn, room, kept, self._clusters[here], starts)
+        self._starts.append(first + starts)
+
+    def _matrices(self) -> tuple[FloatArray, ...]:
+        """Return rows, their clusters, and where each group begins in each tile."""
+        return self._kept[: self._rows], self._clusters[: self._rows], np.array(self._starts)
 
 
 def takes_clusters(coefficients: FloatArray, clusters: int) -> bool:
