@@ -28,6 +28,18 @@ def test_sites_are_fitted_alone_and_pooled() -> None:
         found["c"]
 
 
+def test_an_interval_that_is_shorter_than_the_fixed_one_is_told() -> None:
+    """Three sites of nearly the same rows have no spread; of sites that differ nothing is said."""
+    draw = np.random.default_rng(2)
+    rows = pd.DataFrame({"x": draw.normal(size=200), "e": draw.normal(size=200)})
+    sites = [rows.assign(y=rows.x + rows.e + shift * rows.x, site=str(shift)) for shift in (0.0, 0.001, -0.001)]
+    alike = ps.summarise(pd.concat(sites), ["x", "y"], partition_by="site")
+    assert "'x' the interval of random effects is shorter" in str(alike.meta_analysis("y", ["x"]))
+    sites = [rows.assign(y=rows.x + rows.e + shift * rows.x + shift, site=str(shift)) for shift in (0.0, 0.9, -0.8)]
+    unlike = ps.summarise(pd.concat(sites), ["x", "y"], partition_by="site")
+    assert "is shorter" not in str(unlike.meta_analysis("y", ["x"]))
+
+
 def test_lines_of_the_forest() -> None:
     """Sites with intervals of their own degrees of freedom, and their weights among random effects."""
     found = SUMMARIES.meta_analysis("y", ["a", "b"], level=0.9)

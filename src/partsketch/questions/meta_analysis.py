@@ -23,6 +23,7 @@ from partsketch.questions.mixed_model import import_pandas
 from partsketch.questions.site_fits import site_fits
 from partsketch.questions.table import Cell, TableColumn
 from partsketch.questions.text import aligned
+from partsketch.sources.roles import listed
 from partsketch.summaries.tasks import INTERCEPT
 from partsketch.theory.meta_analysis import TAU_METHODS, PooledCoefficient, PooledEffect, pool
 
@@ -193,12 +194,28 @@ class MetaAnalysis:
         return (
             *self.warnings,
             f"Intervals of random effects are by {law}. Errors of the partitions count as known.",
+            *self._closer,
             *(
                 ["The interval for another site takes τ² for known: it is rough (docs/mixed.md)."]
                 if self._predicts
                 else []
             ),
         )
+
+    @property
+    def _closer(self) -> list[str]:
+        """Say where sites lie so close together that their spread promises more than their errors do."""
+        shorter = [
+            name
+            for name, pooled in zip(self.column_names, self.pooled, strict=True)
+            if pooled.random.upper - pooled.random.lower < pooled.fixed.upper - pooled.fixed.lower
+        ]
+        if not shorter:
+            return []
+        return [
+            f"Of {listed(shorter[:5])} the interval of random effects is shorter than that of the fixed effect: "
+            "partitions lie closer together than their errors, by chance; where one interval is wanted take the longer."
+        ]
 
     @property
     def _predicts(self) -> bool:

@@ -50,6 +50,22 @@ def check_agreement(named: Sequence[Named]) -> None:
     _check_numbers(named)
 
 
+def stay_at_home(named: Sequence[Named], others: bool = False) -> list[str]:
+    """Say which file names no site among files of sites: it was made to stay with its rows.
+
+    With a site a file is refused where it shows single rows; without one that was a warning, which no file holds.
+    """
+    unnamed = [name for name, summary in named if any(not part.site for part in summary.parts)]
+    sites = others or any(part.site for _, summary in named for part in summary.parts)
+    if not unnamed or not sites:
+        return []
+    more = f" (and {len(unnamed) - 1} more)" if len(unnamed) > 1 else ""
+    return [
+        f"{unnamed[0]}{more} names no site, and is read beside files of sites: it was made to stay with its rows, and "
+        "was not refused if it shows single ones; have it made again with a site (--site NAME), which checks it."
+    ]
+
+
 def _check_magnitudes(named: Sequence[Named]) -> None:
     for name, summary in named:
         if summary.row_count < 1:

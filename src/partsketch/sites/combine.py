@@ -23,7 +23,7 @@ from partsketch.model.coordinates import standardise
 from partsketch.model.methods import METHODS
 from partsketch.model.regression import Regression, restored
 from partsketch.questions.choice import choose_columns
-from partsketch.sites.agreement import Named, check_agreement
+from partsketch.sites.agreement import Named, check_agreement, stay_at_home
 from partsketch.sites.noisy.combine import combine_noisy
 from partsketch.sites.reading import NamedFile
 from partsketch.sketches.base import get_sketch
@@ -177,7 +177,7 @@ def _circumstances(
     summaries = [summary for _, summary in named]
     first, count = summaries[0], len(named)
     encoding = first.about.encoding.narrowed(regression.features, regression.targets)
-    warnings = _constant_targets(summaries, regression)
+    warnings = [*_constant_targets(summaries, regression), *stay_at_home(named)]
     rounded = [name for name, summary in named if summary.about.rounded_to > 1]
     if rounded:
         warnings.append(

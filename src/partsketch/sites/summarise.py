@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings as python_warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,12 +11,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from partsketch.common.errors import InputError
+from partsketch.common.errors import InputError, PartsketchWarning
 from partsketch.common.linalg.blas import one_thread_each, triangular_factor
 from partsketch.engines.base import using_engine
 from partsketch.fitting.data_request import DataRequest
 from partsketch.questions.summaries import Summaries
-from partsketch.sites.agreement import Named, check_agreement
+from partsketch.sites.agreement import Named, check_agreement, stay_at_home
 from partsketch.sites.options import SketchOptions
 from partsketch.sites.reading import read_summaries
 from partsketch.sites.sketch import sketch_source
@@ -72,6 +73,8 @@ def _check(named: Sequence[Named]) -> None:
         stand_ins.append(_stand_in(entries))
     with one_thread_each():
         check_agreement(stand_ins)
+    for sentence in stay_at_home(stand_ins):
+        python_warnings.warn(sentence, PartsketchWarning, stacklevel=4)
 
 
 def _check_cut(entries: Sequence[Named]) -> None:

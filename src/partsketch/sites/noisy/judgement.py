@@ -16,6 +16,7 @@ from partsketch.model.certificate import Certificate, percentage
 from partsketch.model.inference import EXACT_FIT, Inference
 from partsketch.model.methods import METHODS, NOISY
 from partsketch.model.record import PartitionRecord, Record
+from partsketch.sites.agreement import stay_at_home
 from partsketch.sites.noisy.doubts import cautions, doubt, tells_loss
 from partsketch.sites.noisy.inverted import inverted_intervals
 from partsketch.sites.noisy.pool import Pool
@@ -239,6 +240,7 @@ def _warnings(regression: NoisyRegression, fits: Sequence[NoisyFit]) -> list[str
         if (why := doubt(fit))
     ]
     found += list(dict.fromkeys(sentence for fit in fits for sentence in cautions(fit)))
+    found += stay_at_home(regression.pooled.exact, others=True)
     meant = set(first.about.targets)
     other = [name for name in regression.targets if name not in meant]
     if other and first.clips:
