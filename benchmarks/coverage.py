@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 
 from partsketch import theory
 from partsketch.simulate import draw_sketches
+from partsketch.theory.many_moments import many_moments
+from partsketch.theory.sketch_moments import moments_of_parts
 
 FloatArray = NDArray[np.float64]
 Partition = tuple[FloatArray, FloatArray]
@@ -180,12 +182,14 @@ def measure(
     rng = np.random.default_rng(seed)
     exact = theory.moments_of(partitions)
     pooled = theory.pooled_moments(exact)
-    sets = zip(*(draw_sketches(part, sketch_size, draws, rng) for part in exact), strict=True)
+    counts = [part.row_count for part in exact]
+    # Those of all draws are solved together, which is the same but for rounding.
+    drawn = (list(draw_sketches(part, sketch_size, draws, rng)) for part in exact)
+    sets = zip(*(many_moments(factors, [sketch_size] * draws) for factors in drawn), strict=True)
     excess, certified, relative = np.empty(draws), np.empty(draws), np.empty(draws)
     inside, inside_relative = np.zeros((draws, len(LEVELS))), np.zeros((draws, len(LEVELS)))
-    for number, factors in enumerate(sets):
-        sketches = [_with_rows(factor, sketch_size) for factor in factors]
-        moments = theory.sketch_moments(sketches, [part.row_count for part in exact])
+    for number, sketches in enumerate(sets):
+        moments = moments_of_parts(sketches, counts, "gaussian")
         chosen = _weights(weights, moments)
         certificate = theory.certify_partition(moments, chosen)
         lost = pooled.root @ (chosen.values @ moments.coefficients - pooled.solution)
@@ -213,11 +217,6 @@ def _weights(kind: str, moments: theory.SketchMoments) -> theory.SketchWeights:
     count = len(moments.sketches)
     rising = np.arange(1.0, count + 1)
     return theory.given_weights(moments, rising / rising.sum() if kind == "given" else None)
-
-
-def _with_rows(factor: FloatArray, rows: int) -> FloatArray:
-    """A matrix with the Gram matrix of the sketch and as many rows."""
-    return np.vstack([factor, np.zeros((rows - len(factor), factor.shape[1]))])
 
 
 def _holds(distribution: theory.ConfidenceDistribution | None, value: float) -> list[bool]:

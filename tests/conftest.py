@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-# Two processes share two cores: threads of the linear algebra library would only wait for one another. Read when NumPy
-# is loaded. Tests of threads set their own number.
+# Three processes share two cores: threads of the linear algebra library would only wait for one another. Read when
+# NumPy is loaded. Tests of threads set their own number.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from hypothesis import settings
@@ -73,6 +73,7 @@ SLOW = (
     "engines/test_dask_network.py",
     "engines/test_faults.py",
     "engines/test_killed_runs.py",
+    "engines/test_pages.py",
     "engines/test_ray.py",
     "engines/test_refinement_everywhere.py",
     "engines/test_same_everywhere.py",

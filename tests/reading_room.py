@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,35 @@ from tests.warm_process import WarmProcess
 
 #: A step: Python, a script with its arguments, a command of partsketch, or a line for the shell.
 Step = tuple[str, str]
+
+ROOT = Path(__file__).parent.parent
+#: Pages whose steps need a cluster.
+ON_CLUSTERS = ("dask", "ray", "spark")
+_FENCE = re.compile(r"^```([\w{}]+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+#: What is not code: the navigation, output, and formats shown as they are.
+_NOT_RUN = ("{toctree}", "text", "json")
+
+
+def steps_of(page: Path) -> list[Step]:
+    """Return what a page shows, in its order; nothing that looks like code is passed over."""
+    steps: list[Step] = []
+    for language, text in _FENCE.findall(page.read_text()):
+        if language == "python":
+            steps.append(("python", text))
+        elif language == "sh":
+            for line in text.replace("\\\n", " ").splitlines():
+                if line.startswith("partsketch "):
+                    steps.append(("shell" if set(line) & set("|<>$&;`") else "command", line))
+                elif line.startswith("python examples/"):
+                    # Every script in examples/ is run by a test of its own.
+                    assert (ROOT / line.split()[1]).is_file()
+                elif line and not line.startswith("#"):
+                    # The make targets are what continuous integration runs.
+                    assert line.startswith("make "), f"{page.name}: a shell example that no test runs: {line}"
+        else:
+            assert language in _NOT_RUN, f"{page.name}: a block of {language!r} that no test runs"
+    return steps
+
 
 #: What a reader does: the steps of a page in one sitting.
 SITTING = """

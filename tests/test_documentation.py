@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
-import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,15 +12,12 @@ from pathlib import Path
 import pytest
 
 import partsketch
-from tests.reading_room import ReadingRoom, Step
+from tests.reading_room import ON_CLUSTERS, ReadingRoom, steps_of
 
 ROOT = Path(__file__).parent.parent
-#: Those on packages of one's own are carried out by test_extensions.py.
-PAGES = sorted({ROOT / "README.md", *(ROOT / "docs").glob("*.md")} - {*(ROOT / "docs").glob("howto-new-*.md")})
-FENCE = re.compile(r"^```([\w{}]+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-#: What is not code: the navigation, output, and formats shown as they are.
-NOT_RUN = ("{toctree}", "text", "json")
+#: Those on packages of one's own are carried out by test_extensions.py, those on clusters by engines/test_pages.py.
+ELSEWHERE = {*(ROOT / "docs").glob("howto-new-*.md"), *(ROOT / "docs" / f"{name}.md" for name in ON_CLUSTERS)}
+PAGES = sorted({ROOT / "README.md", *(ROOT / "docs").glob("*.md")} - ELSEWHERE)
 
 
 @pytest.fixture(scope="module")
@@ -33,23 +29,7 @@ def reading_room() -> Iterator[ReadingRoom]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path, reading_room: ReadingRoom) -> None:
-    steps: list[Step] = []
-    for language, text in FENCE.findall(page.read_text()):
-        if language == "python":
-            steps.append(("python", text))
-        elif language == "sh":
-            for line in text.replace("\\\n", " ").splitlines():
-                if line.startswith("partsketch "):
-                    steps.append(("shell" if set(line) & set("|<>$&;`") else "command", line))
-                elif line.startswith("python examples/"):
-                    # Every script in examples/ is run by a test of its own.
-                    assert (ROOT / line.split()[1]).is_file()
-                elif line and not line.startswith("#"):
-                    # The make targets are what continuous integration runs.
-                    assert line.startswith("make "), f"{page.name}: a shell example that no test runs: {line}"
-        else:
-            assert language in NOT_RUN, f"{page.name}: a block of {language!r} that no test runs"
-    reading_room.carry_out(steps, tmp_path)
+    reading_room.carry_out(steps_of(page), tmp_path)
 
 
 #: What scripts must print, where that is more than something.

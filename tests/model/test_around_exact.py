@@ -125,9 +125,10 @@ def covered(draw: Draw, draws: int, shrink: float = 1.0) -> tuple[float, float]:
     return inside / (draws * COLUMNS), together / draws
 
 
-# A share of 0.95 among 400 draws has a standard error of 1.1 points if the coefficients of a draw went all together.
-# Below, a bound is about three such errors. Above, stacked sketches of unlike partitions are on the safe side: what an
-# estimate of unlikeness says below zero is taken for zero, the more so the fewer rows a sketch has.
+# A share of 0.95 among 400 draws has a standard error of 1.1 points if the coefficients of a draw went all together,
+# among 250, of partitions, which take longer, 1.4. Below, a bound is about three such errors. Above, stacked sketches
+# of unlike partitions are on the safe side: what an estimate of unlikeness says below zero is taken for zero, the more
+# so the fewer rows a sketch has.
 CASES = {
     "whole, one sketch, m = d + 4": (whole_draw("gaussian", 1, 8, 200), 0.03),
     "whole, three sketches": (whole_draw("gaussian", 3, 10, 200), 0.03),
@@ -149,13 +150,13 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_intervals_cover_exact_least_squares(case: str) -> None:
     draw, more = CASES[case]
-    for share in covered(draw, 400):
+    for share in covered(draw, 400 if case.startswith(("whole", "orthogonal", "row")) else 250):
         assert 0.915 < share < 0.95 + more, share
 
 
 def test_the_simulation_sees_errors_that_are_too_small() -> None:
     # Standard errors of 0.8 times their size cover 88% of the coefficients.
-    assert max(covered(whole_draw("gaussian", 1, 20, 200), 400, shrink=0.64)) < 0.915
+    assert max(covered(whole_draw("gaussian", 1, 20, 200), 250, shrink=0.64)) < 0.915
 
 
 def test_intervals_of_a_fitted_model_cover_through_all_layers() -> None:

@@ -33,11 +33,11 @@ REFERENCE = [(3, 41_778, 196, 42_394, 2_499), (5, 23_091, 409, 22_076, 728), (15
 
 
 def test_digits_reference_values() -> None:
-    """Exact values to the last digit shown; means of 30 draws within five standard errors of both together.
+    """Exact values to the last digit shown; means of 15 draws within five standard errors of both together.
 
     The variance is finite at these k, since ranks are at most 59 of m = 63 rows, but only just at k = 3.
     """
-    settings = ExcessLossSettings((3, 5, 15), 63, 30, 0, 4)
+    settings = ExcessLossSettings((3, 5, 15), 63, 15, 0, 4)
     tables = excess_loss_experiment(load("digits"), settings)
     curves = {row["k"]: row for row in tables["curves"]}
     means = {row["k"]: row for row in tables["summaries"] if row["estimator"] == "partition"}
@@ -64,25 +64,25 @@ def test_fits_are_minimum_norm_least_squares_on_the_sketch() -> None:
 
 
 def test_draws_of_the_whole_sketch_follow_the_law() -> None:
-    """200 explicit draws on Digits at m = 2d, k = 2: mean within five standard errors of Theorem 3.1.
+    """100 explicit draws on Digits at m = 2d, k = 2: mean within five standard errors of Theorem 3.1.
 
-    The median of that many is known to 1.6%, so 5% are three standard errors.
+    The median of that many is known to 2.3%, so 7% are three standard errors.
     """
-    tables = excess_loss_experiment(load("digits"), ExcessLossSettings((2,), 122, 200, 2, 9))
+    tables = excess_loss_experiment(load("digits"), ExcessLossSettings((2,), 122, 100, 2, 9))
     (row,) = (row for row in tables["summaries"] if row["estimator"] == "whole")
     formula = cast(float, tables["curves"][0]["whole"])
     assert abs(cast(float, row["mean"]) - formula) < 5 * cast(float, row["standard_error"])
     parts = simulate.partition_factors(load("digits").X, load("digits").y, [2], "drop")[2]
     drawn = simulate.draw_excess_losses("whole", parts, 122, 4000, np.random.default_rng(0))
-    assert cast(float, row["median"]) == pytest.approx(float(np.median(drawn)), rel=0.05)
+    assert cast(float, row["median"]) == pytest.approx(float(np.median(drawn)), rel=0.07)
 
 
 def test_draws_of_stacked_fits() -> None:
     """On Digits with m = p nothing is lost; below, orthogonal sketches lose less, and about what the bound says.
 
-    30 draws know the mean losses to about 3%; the bound assumes shared coefficients, which shuffled rows nearly have.
+    16 draws know the mean losses to about 4%; the bound assumes shared coefficients, which shuffled rows nearly have.
     """
-    tables = excess_loss_experiment(load("digits").shuffled(), ExcessLossSettings((1, 10, 25), 100, 30, 0, 5))
+    tables = excess_loss_experiment(load("digits").shuffled(), ExcessLossSettings((1, 10, 25), 100, 16, 0, 5))
     means = {(str(row["estimator"]), row["k"]): cast(float, row["mean"]) for row in tables["summaries"]}
     bounds = {row["k"]: cast(float, row["bound"]) for row in tables["curves"]}
     assert means["weighted", 1] == pytest.approx(means["stack", 1])

@@ -29,8 +29,8 @@ EXPECTED_TABLE = {"digits": ("1797", "61"), "house": ("20640", "8"), "cover": ("
 
 
 def test_the_quick_study_is_quick(quick_run: QuickRun) -> None:
-    """Half a minute on two free cores; the limit here is for a machine that runs other tests at the same time."""
-    assert quick_run.seconds < 150
+    """Half a minute on two free cores. Others may run beside it, so it is the time of processors that is limited."""
+    assert quick_run.seconds < 120
 
 
 def test_table_of_instances_and_features(quick_run: QuickRun) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import hadamard
 from sklearn.datasets import load_digits
 
 from partsketch.theory import PartitionMoments
+from partsketch.theory.many_moments import many_moments
 
 FloatArray = NDArray[np.float64]
 Partition = tuple[FloatArray, FloatArray]
@@ -40,6 +44,13 @@ def explicit_sketches(rows: FloatArray, sketch_size: int, draws: int, rng: np.ra
         S = rng.standard_normal((min(2000, draws - start), sketch_size, len(rows))) / np.sqrt(sketch_size)
         batches.append(S @ rows)
     return np.concatenate(batches)
+
+
+def read_all(sets: Sequence[Sequence[FloatArray]], size: int | None = None) -> list[list[PartitionMoments]]:
+    """Read many sets of sketches, or of factors of sketches of one size: thousands together take a part of the time."""
+    sketches = [sketch for one in sets for sketch in one]
+    parts = iter(many_moments(sketches, [size or len(sketch) for sketch in sketches]))
+    return [list(islice(parts, len(one))) for one in sets]
 
 
 def fits(sketches: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ from partsketch.fitting.keywords import choices_of
 from partsketch.sketches.orthogonal import orthogonal_rows
 from partsketch.theory.heterogeneity import constant_noise_heterogeneity
 from partsketch.theory.partition_certificate import row_shares
+from partsketch.theory.sketch_moments import moments_of_parts
 from partsketch.theory.stack_weights import (
     LEAST_AGREEMENT,
     WEIGHTINGS,
@@ -23,7 +24,7 @@ from partsketch.theory.stack_weights import (
     weights_by_counts,
 )
 from partsketch.theory.stacked_certificate import law_of_excess
-from tests.theory.designs import FloatArray
+from tests.theory.designs import FloatArray, read_all
 
 # One process draws what several of them look at.
 pytestmark = [pytest.mark.usefixtures("few_draws"), pytest.mark.xdist_group("stack weights")]
@@ -65,12 +66,15 @@ def sketched(
     parts: list[theory.PartitionMoments], size: int, rng: np.random.Generator, kind: str = "gaussian"
 ) -> theory.SketchMoments:
     """Sketches of all partitions, drawn from their factors."""
-    counts = [part.row_count for part in parts]
+    return theory.sketch_moments(drawn(parts, size, rng, kind), [part.row_count for part in parts], sketch=kind)
+
+
+def drawn(
+    parts: list[theory.PartitionMoments], size: int, rng: np.random.Generator, kind: str = "gaussian"
+) -> list[FloatArray]:
     if kind == "gaussian":
-        sketches = [rng.standard_normal((size, len(part.factor))) @ part.factor / np.sqrt(size) for part in parts]
-    else:
-        sketches = [orthogonal_rows(part.factor, size, part.row_count, int(rng.integers(2**60))) for part in parts]
-    return theory.sketch_moments(sketches, counts, sketch=kind)
+        return [rng.standard_normal((size, len(part.factor))) @ part.factor / np.sqrt(size) for part in parts]
+    return [orthogonal_rows(part.factor, size, part.row_count, int(rng.integers(2**60))) for part in parts]
 
 
 @dataclass
@@ -87,17 +91,17 @@ class Found:
 
 
 @cache
-def simulated(name: str, kind: str = "gaussian", size: int = SIZE, draws: int = 96) -> Found:
-    """Draw sketches of a design, whose rows are drawn anew every twelve times: coverage is over both."""
+def simulated(name: str, kind: str) -> Found:
+    """Draw 96 sets of sketches of a design, twelve of each of eight data sets: coverage is over both."""
     rng = np.random.default_rng(29)
     columns: list[list[float]] = []
     taken, inside, truth = [], [], []
-    for draw in range(draws):
-        if draw % 12 == 0:
-            parts = DESIGNS[name].draw(rng)
-            pooled = theory.pooled_moments(parts)
-        moments = sketched(parts, size, rng, kind)
-        counts = [part.row_count for part in parts]
+    counts = list(DESIGNS[name].rows)
+    data = [DESIGNS[name].draw(rng) for _ in range(8)]
+    known = [pooled for parts in data for pooled in [theory.pooled_moments(parts)] * 12]
+    read = read_all([drawn(parts, SIZE, rng, kind) for parts in data for _ in range(12)])
+    for pooled, sketches in zip(known, read, strict=True):
+        moments = moments_of_parts(sketches, counts, kind)
         choice = theory.choose_stack(moments)
         equal = theory.stacked_fit(moments.sketches, counts, kind)
         by_information = theory.stacked_fit(moments.sketches, counts, kind, theory.information_weights(moments))
@@ -125,7 +129,7 @@ def simulated(name: str, kind: str = "gaussian", size: int = SIZE, draws: int = 
 
 def test_alike_partitions_keep_equal_weights() -> None:
     # 96 draws, the same sketches for both: in all but a few nothing was estimated that could be followed.
-    found = simulated("alike")
+    found = simulated("alike", "gaussian")
     assert found.taken.count("rows") > 0.9 * len(found.taken)
     assert found.auto.mean() < 1.05 * found.rows.mean()
 
@@ -134,7 +138,7 @@ def test_alike_partitions_keep_equal_weights() -> None:
 def test_weights_by_information_gain_where_coefficients_are_shared(name: str, least: float) -> None:
     # 96 draws: ratios of 4.3, 7 and 11 are known to about an eighth. A false alarm of the test, one in 500, costs a
     # factor of four in that draw.
-    found = simulated(name)
+    found = simulated(name, "gaussian")
     assert found.rows.mean() > least * found.auto.mean()
     kept = np.array(found.taken) == "information"
     np.testing.assert_array_equal(found.auto[kept], found.information[kept])
@@ -143,7 +147,7 @@ def test_weights_by_information_gain_where_coefficients_are_shared(name: str, le
 
 def test_unlike_coefficients_get_a_mixture() -> None:
     # The average loses 2.8% of ℓ here and the stack 4.6%; what is taken is near the better one without being told.
-    found = simulated("unlike coefficients")
+    found = simulated("unlike coefficients", "gaussian")
     assert set(found.taken) == {"mixture"}
     assert found.auto.mean() < 0.75 * found.rows.mean()
 
@@ -188,19 +192,19 @@ def test_a_mixture_is_certified_by_its_parts_and_for_its_share() -> None:
 
 
 def test_orthogonal_sketches_lose_less_than_gaussian_ones() -> None:
-    assert simulated("uneven sizes", "orthogonal").auto.mean() < 0.95 * simulated("uneven sizes").auto.mean()
+    assert (
+        simulated("uneven sizes", "orthogonal").auto.mean() < 0.95 * simulated("uneven sizes", "gaussian").auto.mean()
+    )
 
 
 @pytest.mark.parametrize("name", SHARED)
 def test_agreement_is_rejected_as_often_as_it_says(name: str) -> None:
     # 400 sets of sketches of rows drawn anew: 5% is known to 1.1 points, 1% to 0.5.
     rng = np.random.default_rng(31)
-    chances = [
-        constant_noise_heterogeneity(sketched(parts, SIZE, rng)).p_value
-        for _ in range(80)
-        for parts in [DESIGNS[name].draw(rng)]
-        for _ in range(5)
-    ]
+    data = [DESIGNS[name].draw(rng) for _ in range(80)]
+    read = read_all([drawn(parts, SIZE, rng) for parts in data for _ in range(5)])
+    counts = DESIGNS[name].rows
+    chances = [constant_noise_heterogeneity(moments_of_parts(one, counts, "gaussian")).p_value for one in read]
     values = np.array(chances, dtype=float)
     assert 0.015 < np.mean(values < 0.05) < 0.095
     assert np.mean(values < LEAST_AGREEMENT) < 0.012
@@ -318,7 +322,7 @@ def test_prediction_given_the_data_with_weights(name: str) -> None:
     pooled, counts = theory.pooled_moments(parts), [part.row_count for part in parts]
     weights = 1 / (np.array(counts) / SIZE + 1) / [part.loss / part.row_count for part in parts]
     losses = []
-    for _ in range(300):
-        fit = theory.stacked_fit(sketched(parts, SIZE, rng).sketches, counts, weights=weights)
+    for sketches in read_all([drawn(parts, SIZE, rng) for _ in range(300)]):
+        fit = theory.stacked_fit(sketches, counts, weights=weights)
         losses.append(np.sum((pooled.root @ (fit.pooled.solution - pooled.solution)) ** 2))
     assert theory.stacked_excess_loss_given_data(parts, SIZE, weights) == pytest.approx(np.mean(losses), rel=0.13)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from partsketch import InputError, simulate, theory
-from tests.theory.designs import FloatArray, Partition
+from tests.theory.designs import FloatArray, Partition, read_all
 
 D, K = 6, 6
 LEVELS = (0.9, 0.95, 0.99)
@@ -81,9 +81,9 @@ def test_certificate_holds_for_unlike_partitions(
     exact = theory.moments_of(partitions(scales, noise, spread, counts))
     pooled = theory.pooled_moments(exact)
     excess, claims, inside = np.empty(draws), np.empty(draws), np.zeros((draws, len(LEVELS)))
-    sets = zip(*(simulate.draw_sketches(part, size, draws, rng) for part in exact), strict=True)
-    for number, factors in enumerate(sets):
-        fit = theory.stacked_fit([theory.PartitionMoments(factor, size) for factor in factors], counts)
+    sets = list(zip(*(simulate.draw_sketches(part, size, draws, rng) for part in exact), strict=True))
+    for number, sketches in enumerate(read_all(sets, size)):
+        fit = theory.stacked_fit(sketches, counts)
         certificate = theory.certify_stacked(fit)
         lost = pooled.root @ (fit.pooled.solution - pooled.solution)
         excess[number], claims[number] = lost @ lost, certificate.excess_loss
@@ -116,12 +116,15 @@ def test_intervals_of_coefficients_hold_when_noise_differs() -> None:
     rng = np.random.default_rng(12)
     designs = [scale * rng.standard_normal((100, D)) for scale in WIDE]
     inside = np.zeros((400, 2))
-    for number in range(len(inside)):
-        sketches = [
+    sets = [
+        [
             rng.standard_normal((D + 8, 100)) @ np.column_stack([X, level * rng.standard_normal(100)]) / np.sqrt(D + 8)
             for X, level in zip(designs, WIDE, strict=True)
         ]
-        fit = theory.stacked_fit([theory.read_sketch(sketch) for sketch in sketches], [100] * K)
+        for _ in inside
+    ]
+    for number, sketches in enumerate(read_all(sets)):
+        fit = theory.stacked_fit(sketches, [100] * K)
         covariance = theory.stacked_covariance(fit)
         for place, level in enumerate((0.9, 0.95)):
             ends = theory.confidence_intervals(fit.pooled.solution, covariance, level)
