@@ -44,7 +44,7 @@ def _of_squares(rival: str, rest: str = "") -> Callable[[Figures], str]:
     return said
 
 
-_FACTORS = "; the rest are factors of all columns, made one after another, that show whether doubles can be trusted"
+_FACTORS = "; the rest are factors of all columns that show whether doubles can be trusted, and an inverse for errors"
 
 
 _FILE = Problem(4_000_000, 54)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from partsketch.common.linalg.blas import gram
-from partsketch.common.linalg.helpers import Helpers, helped_by, share
+from partsketch.common.linalg.helpers import Helpers, helped_by, share, sharing_with
 
 
 def _with_helpers(count: int, work: object) -> None:
@@ -68,3 +68,16 @@ def test_products_have_the_same_bits_whoever_makes_them_and_however_rows_lie(wid
     assert np.array_equal(alone, alone.T)
     # Sums of 1024 products of about one: rounding of 1024 ε times √1024 at most.
     np.testing.assert_allclose(alone, rows.T @ rows, rtol=0, atol=1024 * 2.3e-16 * 32)
+
+
+def test_threads_are_lent_for_as_long_as_they_are_wanted() -> None:
+    before = threading.active_count()
+    both = threading.Barrier(2, timeout=10)
+    with sharing_with(1):
+        assert threading.active_count() == before  # nothing was shared yet
+        share([both.wait, both.wait])
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+    own: set[int] = set()
+    share([lambda: own.add(threading.get_ident())] * 9)
+    assert own == {threading.get_ident()}

@@ -67,9 +67,12 @@ class Engine:
         The name users give, and with which addresses begin.
     cost
         What it adds to the time of a fit, for the planner.
+    threads
+        How many threads of this process it works with.
     """
 
     name: str
+    threads: int = 1
     cost: EngineCost = EngineCost()
 
     def run(

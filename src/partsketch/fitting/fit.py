@@ -12,6 +12,7 @@ import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
+from partsketch.common.linalg.helpers import sharing_with
 from partsketch.engines.base import Engine
 from partsketch.engines.gather import Gathered, gather, guided
 from partsketch.fitting.memory import Sizes, check_memory, gathering_bytes
@@ -96,7 +97,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
     if not (may_refine and (is_sparse(source) or options.route == "iterate")):
         _check_memory(source, request, options)
     # One thread for the small problems too: their rounding should not depend on the number of cores.
-    with one_thread_each():
+    with one_thread_each(), sharing_with(engine.threads - 1):
         refined: Refined | None = None
         if options.method == "exact":
             refined, reasons["route"] = refine_if_quicker(source, partitioning, options, engine)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from partsketch.common.linalg.blas import triangular_inverse, triangular_solve
+from partsketch.common.linalg.helpers import share
+from partsketch.common.linalg.wide_triangles import upper_factor
 from partsketch.sketches.accumulator import FloatArray
 
 #: Largest variance inflation factor (times growth of a column) of a feature at which the plain Gram matrix is trusted.
@@ -21,6 +24,9 @@ _MANY_COLUMNS = 128
 #: What others leave of a column is far from zero above this part of it: entries of the inverse are safe with a tenth of
 #: what they may be, and rounding of a factor is smaller by ten orders.
 _FAR_FROM_ZERO = 2.0**-10
+
+#: Rows of a matrix of many columns that one thread works on at a time.
+_ROWS_AT_ONCE = 256
 
 #: Of more columns than this a factor with twice the digits takes seconds, and is made only where it is needed.
 _WIDE = 512
@@ -101,7 +107,8 @@ class Products:
         # Norms may be beyond doubles: whoever makes a summary looks.
         with np.errstate(over="ignore"):
             if self.is_trusted(features):
-                return np.ascontiguousarray(np.linalg.cholesky(self.high).T / self.scale), None
+                factor = upper_factor(self.high)
+                return np.divide(factor, self.scale, out=factor), None
             from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
 
             rows = factor_gram(DoubleDouble.of(self.high, self.low), len(self.high)).rows
@@ -119,13 +126,13 @@ def inflation(matrix: FloatArray, features: int, sizes: FloatArray) -> float:
     if len(matrix) > _MANY_COLUMNS and (bound := _bound(matrix, sizes, safe)) <= 1.0:
         return bound
     try:
-        inverse_root = triangular_inverse(np.asarray(np.linalg.cholesky(matrix), dtype=np.float64), lower=True)
+        inverse_root = triangular_inverse(upper_factor(matrix))
     except np.linalg.LinAlgError:
         return float(np.inf)
     squares = inverse_root * inverse_root
     # The leading block of a triangular inverse is the inverse of the leading block: features judged without targets.
-    inverse = squares.sum(axis=0)
-    inverse[:features] = squares[:features, :features].sum(axis=0)
+    inverse = squares.sum(axis=1)
+    inverse[:features] = squares[:features, :features].sum(axis=1)
     largest = float((inverse * sizes / safe).max(initial=0.0))
     return largest if np.isfinite(largest) else float(np.inf)
 
@@ -140,14 +147,21 @@ def _bound(matrix: FloatArray, sizes: FloatArray, safe: FloatArray) -> float:
     first, across = float(matrix[0, 0]), matrix[0, 1:]
     if not first > 0:
         return float(np.inf)
-    left = matrix[1:, 1:] - np.outer(across / first, across)
-    share = _FAR_FROM_ZERO * SAFE_INFLATION / safe[1:]
-    np.fill_diagonal(left, np.diagonal(left) - share * sizes[1:])
+    left = np.empty((across.size, across.size))
+
+    def take_out(begin: int) -> None:
+        here = slice(begin, begin + _ROWS_AT_ONCE)
+        np.multiply(across[here, None] / first, across, out=left[here])
+        np.subtract(matrix[1:, 1:][here], left[here], out=left[here])
+
+    share([partial(take_out, begin) for begin in range(0, across.size, _ROWS_AT_ONCE)])
+    part = _FAR_FROM_ZERO * SAFE_INFLATION / safe[1:]
+    np.fill_diagonal(left, np.diagonal(left) - part * sizes[1:])
     try:
-        factor = np.asarray(np.linalg.cholesky(left), dtype=np.float64)
+        factor = upper_factor(left)
     except np.linalg.LinAlgError:
         return float(np.inf)
-    of_first = (1.0 + float(np.square(triangular_solve(factor, across, lower=True)).sum()) / first) / first
+    of_first = (1.0 + float(np.square(triangular_solve(factor.T, across, lower=True)).sum()) / first) / first
     return max(float(1.0 / (_FAR_FROM_ZERO * SAFE_INFLATION)), of_first * float(sizes[0] / safe[0]))
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.linalg.column_kernels import GROUP, column_addresses, gram_of_columns
 from partsketch.common.linalg.helpers import share
+from partsketch.common.linalg.wide_triangles import NARROWEST_SHARED, inverse_of_triangle
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -165,6 +166,8 @@ def triangular_inverse(factor: FloatArray, lower: bool = False) -> FloatArray:
         return triangular_inverse(factor.T).T
     if len(factor) <= _WIDEST_TRIANGLE_OF_NUMPY:
         return np.asarray(np.linalg.inv(factor))
+    if len(factor) > NARROWEST_SHARED:
+        return inverse_of_triangle(np.ascontiguousarray(factor))
     from scipy.linalg.lapack import dtrtri
 
     inverse, failed = dtrtri(factor)

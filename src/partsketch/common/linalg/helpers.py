@@ -58,6 +58,9 @@ class Helpers:
             if self._closed:
                 return
             self.idle += 1
+        self._do_parts()
+
+    def _do_parts(self) -> None:
         while (shared := self._asked.get()) is not None:
             shared.work()
 
@@ -76,23 +79,59 @@ class Helpers:
         shared.finish()
 
 
+class _Lent(Helpers):
+    """Threads that are started when there is something to share for the first time."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
+        self._threads: list[threading.Thread] = []
+
+    def share(self, parts: Sequence[Part]) -> None:
+        """Do all parts, together with the threads."""
+        while len(self._threads) < self._count:
+            # They count from the first on: what is asked of them lies ready when they come to look.
+            self.idle += 1
+            self._threads.append(threading.Thread(target=self._do_parts, daemon=True, name="partsketch-helper"))
+            self._threads[-1].start()
+        super().share(parts)
+
+    def close(self) -> None:
+        """End all threads."""
+        super().close()
+        for thread in self._threads:
+            thread.join()
+
+
 _own = threading.local()
 
 
 @contextmanager
 def helped_by(helpers: Helpers) -> Iterator[None]:
     """Let this thread share its large products while in this context."""
+    before = getattr(_own, "helpers", None)
     _own.helpers = helpers
     try:
         yield
     finally:
-        del _own.helpers
+        _own.helpers = before
+
+
+@contextmanager
+def sharing_with(count: int) -> Iterator[None]:
+    """Let this thread share its large products with so many others while in this context."""
+    lent = _Lent(count)
+    try:
+        with helped_by(lent):
+            yield
+    finally:
+        lent.close()
 
 
 def share(parts: Sequence[Part]) -> None:
     """Do all parts, with the helpers that this thread has."""
     helpers: Helpers | None = getattr(_own, "helpers", None)
-    if helpers is not None:
+    if helpers is not None and len(parts) > 1:
         helpers.share(parts)
         return
     for part in parts:

@@ -26,9 +26,12 @@ def _routine(name: str, arguments: int) -> Callable[..., None]:
     return signature(get_cython_function_address("scipy.linalg.cython_lapack", name))
 
 
-def call(name: str, *arguments: int | FloatArray | ctypes.c_void_p) -> None:
+def call(name: str, *arguments: int | bytes | FloatArray | ctypes.c_void_p) -> None:
     """Call a routine of LAPACK, which takes the addresses of everything; the last argument it adds tells of errors."""
-    kept = [ctypes.c_int(value) if isinstance(value, int) else value for value in (*arguments, 0)]
+    kept = [
+        ctypes.c_int(value) if isinstance(value, int) else ctypes.c_char(value) if isinstance(value, bytes) else value
+        for value in (*arguments, 0)
+    ]
     places = [
         value.ctypes.data if isinstance(value, np.ndarray) else value if isinstance(value, ctypes.c_void_p)
         else ctypes.addressof(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,8 @@ class Solution:
 _MANY_COLUMNS = 384
 #: Vectors that are multiplied together, most times that they are, and the relative gain at which to stop.
 _BLOCK, _MOST_STEPS, _SETTLED = 8, 40, 1e-4
+#: Rows of a triangle that are multiplied together: of each strip the zeros before its first column are left out.
+_STRIP = 256
 
 #: Numbers up to this, and products of as many as there are columns, are far from the largest single number, 3e38.
 _LARGEST_SINGLE = 1e30
@@ -121,7 +124,7 @@ def conditions_of(roots: FloatArray, free: int, inverses: FloatArray | None = No
 
 
 def _largest_value(matrix: FloatArray) -> float:
-    """Return the largest singular value of a square matrix, to four digits, by a block Krylov method.
+    """Return the largest singular value of an upper triangle, to four digits, by a block Krylov method.
 
     The largest value on a subspace is never above that of the matrix; the subspace grows until that hardly helps.
     """
@@ -130,6 +133,7 @@ def _largest_value(matrix: FloatArray) -> float:
     largest = float(np.abs(matrix).max(initial=0.0))
     if 0 < largest < _LARGEST_SINGLE:
         matrix = matrix.astype(np.float32)
+    strips = [matrix[begin : begin + _STRIP, begin:] for begin in range(0, rows, _STRIP)]
     basis, images = (np.empty((rows, _BLOCK * _MOST_STEPS), order="F") for _ in range(2))
     products = np.empty((_BLOCK * _MOST_STEPS,) * 2)
     fresh, found = np.random.default_rng(0).standard_normal((rows, _BLOCK)), 0.0
@@ -138,11 +142,25 @@ def _largest_value(matrix: FloatArray) -> float:
         for _ in range(2):  # twice is enough
             fresh = fresh - before @ (before.T @ fresh)
         basis[:, here] = np.linalg.qr(fresh)[0]
-        images[:, here] = matrix @ basis[:, here].astype(matrix.dtype)
+        images[:, here] = _times(strips, basis[:, here].astype(matrix.dtype))
         products[:end, here] = images[:, :end].T @ images[:, here]
         products[here, :end] = products[:end, here].T
         known, found = found, float(np.sqrt(np.linalg.eigvalsh(products[:end, :end])[-1]))
         if not found > known * (1 + _SETTLED):
             break
-        fresh = (matrix.T @ images[:, here].astype(matrix.dtype)).astype(np.float64)
+        fresh = _transposed_times(strips, images[:, here].astype(matrix.dtype)).astype(np.float64)
     return found
+
+
+def _times(strips: list[NDArray[Any]], vectors: NDArray[Any]) -> NDArray[Any]:
+    """Multiply an upper triangle, of which strips of rows begin at the diagonal, with vectors: zeros are left out."""
+    return np.vstack([strip @ vectors[-strip.shape[1] :] for strip in strips])
+
+
+def _transposed_times(strips: list[NDArray[Any]], vectors: NDArray[Any]) -> NDArray[Any]:
+    """Multiply its transpose with vectors."""
+    product, begin = np.zeros_like(vectors), 0
+    for strip in strips:
+        product[begin:] += strip.T @ vectors[begin : begin + len(strip)]
+        begin += len(strip)
+    return product

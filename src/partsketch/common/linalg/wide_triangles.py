@@ -1,0 +1,75 @@
+"""Factors and inverses of wide triangles, cut into parts that threads share.
+
+The parts depend on the number of columns alone, so a result has the same bits whoever makes them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partsketch.common.linalg.helpers import share
+from partsketch.common.linalg.lapack import call
+
+FloatArray = NDArray[np.float64]
+
+#: From more columns than this on parts are worth their calls.
+NARROWEST_SHARED = 512
+
+#: Columns that are eliminated at a time: fewer make slow products, more make what nobody can share.
+_PANEL = 128
+#: Columns of a part.
+_STRIP = 256
+
+
+def upper_factor(gram: FloatArray) -> FloatArray:
+    """Return the upper triangular R, diagonal positive, with RᵀR = G; LinAlgError where G is not positive definite."""
+    if len(gram) <= NARROWEST_SHARED:
+        return np.ascontiguousarray(np.linalg.cholesky(gram).T, dtype=np.float64)
+    width = len(gram)
+    factor = np.zeros((width, width))
+    for begin in range(0, width, _PANEL):
+        end = min(begin + _PANEL, width)
+        above = factor[:begin, begin:end].T
+        corner = np.linalg.cholesky(gram[begin:end, begin:end] - above @ above.T)
+        factor[begin:end, begin:end] = corner.T
+        inverse = inverse_of_triangle(np.ascontiguousarray(corner.T)).T
+        share(
+            [
+                partial(_eliminate, gram, factor, inverse, begin, end, strip, min(strip + _STRIP, width))
+                for strip in range(end, width, _STRIP)
+            ]
+        )
+    return factor
+
+
+def _eliminate(
+    gram: FloatArray, factor: FloatArray, inverse: FloatArray, begin: int, end: int, first: int, last: int
+) -> None:
+    """Make rows begin to end of some columns of the factor."""
+    left = gram[begin:end, first:last] - factor[:begin, begin:end].T @ factor[:begin, first:last]
+    np.matmul(inverse, left, out=factor[begin:end, first:last])
+
+
+def inverse_of_triangle(factor: FloatArray) -> FloatArray:
+    """Return the inverse of an upper triangle that lies by rows; LinAlgError if it has none."""
+    if not np.diagonal(factor).all():
+        raise np.linalg.LinAlgError("a diagonal entry of the triangle is zero")
+    width = len(factor)
+    inverse = np.zeros((width, width))
+    np.fill_diagonal(inverse, 1.0)
+    step = width if width <= NARROWEST_SHARED else _STRIP
+    share([partial(_invert, factor, inverse, row, min(row + step, width)) for row in range(0, width, step)])
+    return inverse
+
+
+def _invert(factor: FloatArray, inverse: FloatArray, begin: int, end: int) -> None:
+    """Make some rows of the inverse: for LAPACK, which holds matrices by columns, columns of a lower triangle."""
+    width = len(factor)
+    corner, rows = (
+        ctypes.c_void_p(matrix.ctypes.data + 8 * begin * (width + 1)) for matrix in (factor, inverse)
+    )  # fmt: skip
+    call("dtrtrs", b"L", b"N", b"N", width - begin, end - begin, corner, width, rows, width)
