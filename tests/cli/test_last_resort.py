@@ -129,7 +129,7 @@ def test_streams_that_take_nothing() -> None:
     assert (code, errors) == (2, "Error: The standard output is closed: lead it to a file or to /dev/null.\n")
     code, errors = _streams(lambda: os.dup2(os.open("/dev/full", os.O_WRONLY), 1) and None, *sizes)
     assert code == 2
-    assert errors == "Error: partsketch explore met a failure while reading the options: No space left on device.\n"
+    assert errors == "Error: partsketch explore met a failure while printing the result: No space left on device.\n"
     reader, writer = os.pipe()
     os.close(reader)
     assert _streams(lambda: os.dup2(writer, 1) and None, *sizes) == (1, "")

@@ -106,6 +106,8 @@ def step_of(error: BaseException) -> tuple[str, str]:
     telling = [frame for frame in frames if not frame[0].startswith(("common/", "cli/__init__", "cli/printing"))]
     file_name, line = (telling or frames or [("partsketch", 0)])[-1]
     step = next((words for beginning, words in _STEPS if file_name.startswith(beginning)), "starting")
+    if file_name.startswith("cli") and frames[-1][0].startswith("cli/printing"):
+        step = "printing the result"
     return step, f"{(frames or [(file_name, line)])[-1][0]}, line {(frames or [(file_name, line)])[-1][1]}"
 
 
