@@ -71,7 +71,52 @@ def test_ask_answers(folder: Path, capsys: pytest.CaptureFixture[str], options: 
     # What standard errors are for is said only where there are any.
     assert ("intervals are for" in printed) == ("No standard errors" not in printed and "--by-partition" not in options)
     assert run(["ask", "rows.psk", *options, "--json"]) == 0
-    json.loads(capsys.readouterr().out)
+    told = json.loads(capsys.readouterr().out)
+    # What the table shows is there for machines too: errors, tests and intervals, and of a path all of it.
+    summaries = [entry["summary"] for entry in told["models"]] if "models" in told else [told["summary"]]
+    assert all({"standard_error", "p_value", "lower"} <= set(line) for line in summaries[0]["coefficients"])
+    assert f"{summaries[0]['fitted_by']}: y" in printed or "--by-partition" in options
+    assert ("path" in told) == (" path of " in expected)
+    if "path" in told:
+        path = getattr(ps.read_summaries("rows.psk"), f"{told['path']['kind']}_path")("y", folds=9)
+        assert told["path"]["cv_errors"] == path.cv_errors.tolist()
+        assert told["path"]["best_alpha"] == path.best_alpha
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (["--ridge", "--folds", "9"], "Ridge regression"),
+        (["--alpha", "2"], "Ridge regression"),
+        (["--lasso", "--folds", "9"], "Lasso"),
+        (["--lasso", "--folds", "9", "--l1-ratio", "0.5"], "Elastic net"),
+        (["-f", "a", "--endogenous", "b", "--instruments", "z"], "Two-stage least squares"),
+        (["-f", "a"], "Least squares"),
+    ],
+)
+def test_a_table_says_what_was_fitted(
+    folder: Path, capsys: pytest.CaptureFixture[str], options: list[str], name: str
+) -> None:
+    capsys.readouterr()
+    assert run(["ask", "rows.psk", "-t", "y", *options]) == 0
+    assert f"{name}: y" in capsys.readouterr().out.splitlines()
+
+
+def test_the_wild_bootstrap_is_made_as_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    asked = ["ask", "rows.psk", "-t", "y", "-f", "a", "--vcov", "wild", "--wild-weights", "rademacher"]
+    assert run([*asked, "--draws", "199", "--seed", "3"]) == 0
+    assert "wild cluster bootstrap (199 draws, Rademacher weights, seed 3)" in " ".join(capsys.readouterr().out.split())
+    # There are 512 vectors of nine signs: where so many draws are allowed, each is taken once.
+    assert run([*asked, "--draws", "999"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "(512 draws, Rademacher weights" in printed
+    # None of 512 draws went as far: more than p < 1/512 nobody can say.
+    assert "< 0.002" in printed
+    assert "< 0.001" not in printed
+    assert run([*asked, "--wild-weights", "webb", "--draws", str(10**12)]) == 2
+    assert "ask for fewer draws" in " ".join(capsys.readouterr().err.split())
+    assert run(["ask", "rows.psk", "-t", "y", "--ridge", "--folds", "9", "--draws", "199"]) == 2
 
 
 @pytest.mark.parametrize("ending", ["toml", "csv"])

@@ -33,7 +33,7 @@ _TAKES = {
     "--endogenous": _ONE | {"endogenous", "instruments", "vcov", "tests", "model_path", "report"},
     "--random": _SITES | {"random", "likelihood"},
     "--meta": _SITES | {"meta", "tau", "forest"},
-    "": _ONE | {"alpha", "vcov", "tests", "seed", "model_path", "report"},
+    "": _ONE | {"alpha", "vcov", "tests", "draws", "wild_weights", "seed", "model_path", "report"},
 }
 
 
@@ -86,6 +86,14 @@ _TAKES = {
 @click.option("--compare", type=NamedPath(), help="TOML or CSV file that lists regressions.")
 @click.option("--report", type=NamedPath(), help="Write a page: model, path, or specification curve.")
 @click.option("--focus", help="Feature whose coefficient the curve shows; default: the one that most have.")
+@click.option("--draws", type=int, default=9999, show_default=True, help="Of the wild bootstrap.")
+@click.option(
+    "--wild-weights",
+    type=click.Choice(["webb", "rademacher"]),
+    default="webb",
+    show_default=True,
+    help="What the wild bootstrap multiplies residuals of partitions with.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the wild bootstrap.")
 @click.option("--model", "model_path", type=NamedPath(), help="Write the model to this JSON file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -171,7 +179,7 @@ def _fit(summaries: Summaries, asked: dict[str, Any]) -> Model:
         return summaries.instrument(target, *chosen, intercept=intercept, vcov=asked["vcov"])
     return summaries.fit(
         target, features, intercept=intercept, alpha=asked["alpha"] or 0.0, vcov=asked["vcov"],
-        random_state=asked["seed"],
+        draws=asked["draws"], weights=asked["wild_weights"], random_state=asked["seed"],
     )  # fmt: skip
 
 
@@ -195,7 +203,8 @@ def _one(
             {"restrictions": text, "statistic": test.statistic, "df": list(test.df), "p_value": test.p_value}
             for text, test in tests
         ]
-        print_json({"model": model.to_dict(), "tests": found})
+        told = {"model": model.to_dict(), "summary": model.summary().to_dict(), "tests": found}
+        print_json(told if path is None else {**told, "path": path.to_dict()})
         return
     if path is not None:
         show(str(path) + "\n")
@@ -274,7 +283,10 @@ def _show_table(models: list[Model], names: list[str], as_json: bool) -> None:
     for sentence in dict.fromkeys(sentence for model in models for sentence in model.record.warnings):
         warn(sentence)
     if as_json:
-        entries = [{"name": name, **model.to_dict()} for name, model in zip(names, models, strict=True)]
+        entries = [
+            {"name": name, **model.to_dict(), "summary": model.summary().to_dict()}
+            for name, model in zip(names, models, strict=True)
+        ]
         print_json({"models": entries})
     else:
         show(str(table(models, names)))

@@ -34,8 +34,13 @@ def percentage(share: float) -> str:
     return f"{percent:.0f}%" if percent >= 99.5 else f"{percent:.2g}%"
 
 
-def p_value_text(p_value: float) -> str:
-    """Return a p-value for a table, three places: 0.042; a smaller one is told by a bound, < 0.001."""
+def p_value_text(p_value: float, finest: float = 0.0) -> str:
+    """Return a p-value for a table, three places: 0.042; a smaller one is told by a bound, < 0.001.
+
+    `finest` is what a p-value can be told to, where it is a share of draws.
+    """
+    if p_value < finest and finest > 0.001:
+        return f"< {finest:.3f}"
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 

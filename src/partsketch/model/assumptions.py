@@ -34,9 +34,15 @@ def assumptions(model: Model) -> list[str]:
         "iid": "",
         "CRV1": "Standard errors take partitions for clusters (CRV1).",
         "CRV3": "Standard errors take partitions for clusters (CRV3, the jackknife).",
-        "wild": "P-values and intervals are of the wild cluster bootstrap; standard errors are CRV1.",
+        "wild": f"P-values and intervals are of the wild cluster bootstrap{_how(model)}; standard errors are CRV1.",
     }
     return [*before, *(said[vcov] for vcov in known if said[vcov]), *few]
+
+
+def _how(model: Model) -> str:
+    """Return in brackets how the bootstrap was made."""
+    made = next((inference.wild for inference in model.inferences if inference.wild is not None), None)
+    return "" if made is None else f" ({made.draws:,} draws, {made.weights.capitalize()} weights, seed {made.seed})"
 
 
 def fits_without_residuals(model: Model, number: int) -> bool:

@@ -43,13 +43,13 @@ class CoefficientRow:
     lower: float | None
     upper: float | None
 
-    def cells(self, with_stars: bool = False) -> tuple[str, ...]:
+    def cells(self, with_stars: bool = False, finest: float = 0.0) -> tuple[str, ...]:
         """Return the values as they are shown, in the order of the columns, to the digits that the error leaves."""
-        p_value = "" if self.p_value is None else p_value_text(self.p_value)
+        p_value = "" if self.p_value is None else p_value_text(self.p_value, finest)
         t_value = "" if self.t_value is None else f"{self.t_value:.2f}"
         estimates = (self.coefficient, self.standard_error, self.lower, self.upper)
         numbers = ["" if value is None else estimate_text(value, self.standard_error) for value in estimates]
-        numbers[0] += stars(self.p_value) if with_stars else ""
+        numbers[0] += stars(None if self.p_value is None else max(self.p_value, finest)) if with_stars else ""
         return (*numbers[:2], t_value, p_value, *numbers[2:])
 
 
@@ -71,6 +71,10 @@ class FitSummary:
         What the intervals are for: "truth", the true coefficients, or "exact", those of exact least squares.
     stars
         Whether coefficients are marked by their p-values.
+    fitted_by
+        What the fit is called: least squares, in two stages or with a penalty.
+    finest
+        What p-values are told to: 1/draws of a bootstrap, else 0.
     """
 
     facts: dict[str, tuple[tuple[str, str], ...]]
@@ -79,10 +83,13 @@ class FitSummary:
     level: float
     of: str
     stars: bool = False
+    fitted_by: str = "Least squares"
+    finest: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
         return {
+            "fitted_by": self.fitted_by,
             "facts": {target: dict(pairs) for target, pairs in self.facts.items()},
             "coefficients": [dict(vars(row)) for row in self.rows],
             "notes": list(self.notes),
@@ -135,7 +142,7 @@ class FitSummary:
 
     def _lines(self, target: str) -> list[tuple[str, ...]]:
         columns = len(self._heads())
-        return [(row.name, *row.cells(self.stars))[:columns] for row in self.rows if row.target == target]
+        return [(row.name, *row.cells(self.stars, self.finest))[:columns] for row in self.rows if row.target == target]
 
     def _remarks(self) -> tuple[str, ...]:
         return (*self.notes, STARS) if self.stars else self.notes
@@ -148,7 +155,7 @@ class FitSummary:
             half = (len(facts) + 1) // 2
             for left, right in zip(facts[:half], [*facts[half:], ("", "")], strict=False):
                 head.add_row(f"{left[0]}:" if left[0] else "", left[1], f"{right[0]}:" if right[0] else "", right[1])
-            yield f"Least squares: {plain(target)}"
+            yield f"{self.fitted_by}: {plain(target)}"
             yield head
             if self._has_errors():
                 yield self._subject()
@@ -200,7 +207,7 @@ class FitSummary:
             if len(lines) >= _MOST_LINES:
                 lines[_MOST_LINES - 1 :] = [(f"… {len(lines) - _MOST_LINES + 1} more: print(model.summary())",)]
             table = html_table(self._heads(), lines)
-            parts.append(f"<p><b>Least squares: {html_text(target)}</b><br>{html_text(told)}</p>{table}")
+            parts.append(f"<p><b>{self.fitted_by}: {html_text(target)}</b><br>{html_text(told)}</p>{table}")
         notes = [*([self._subject()] if self._has_errors() else []), *self._remarks()]
         parts.append("<ul>" + "".join(f"<li>{html_text(note)}</li>" for note in notes) + "</ul>")
         return "\n".join(parts)
@@ -219,7 +226,17 @@ def summarise_model(model: Model, level: float, kind: str, of: str, stars: bool 
                 values = [None if place in lost else value for place, value in enumerate(values)]
             rows.append(CoefficientRow(target, name, float(model.column_coefficients[position, number]), *values))
     facts = {target: _facts(model, number, of) for number, target in enumerate(model.target_names)}
-    return FitSummary(facts, tuple(rows), _notes(model, kind, of), level, of, stars)
+    finest = max((1 / known.wild.draws for known in model.inferences if known.wild is not None), default=0.0)
+    return FitSummary(facts, tuple(rows), _notes(model, kind, of), level, of, stars, _fitted_by(model), finest)
+
+
+def _fitted_by(model: Model) -> str:
+    share = model.record.options.get("l1_ratio")
+    if share is not None:
+        return "Lasso" if share == 1 else "Elastic net"
+    if model.instruments is not None:
+        return "Two-stage least squares"
+    return "Ridge regression" if (model.record.options.get("alpha") or 0) > 0 else "Least squares"
 
 
 def _facts(model: Model, number: int, of: str) -> tuple[tuple[str, str], ...]:

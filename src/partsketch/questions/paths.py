@@ -97,6 +97,22 @@ class Path(ShownAsText):
 
         write_path(self, FilePath(path))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return penalties, coefficients and errors as plain data."""
+        return {
+            "kind": self.kind,
+            "target": self.target,
+            "feature_names": list(self.feature_names),
+            "l1_ratio": self.l1_ratio,
+            "alphas": self.alphas.tolist(),
+            "coefficients": self.coefficients.tolist(),
+            "intercepts": self.intercepts.tolist(),
+            "cv_errors": self.cv_errors.tolist(),
+            "cv_standard_errors": self.cv_standard_errors.tolist(),
+            "best_alpha": self.best_alpha,
+            "one_standard_error_alpha": self.one_standard_error_alpha,
+        }
+
     def __str__(self) -> str:
         from partsketch.questions.path_plot import plotted
 

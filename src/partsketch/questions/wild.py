@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.common.free_memory import available_memory
+from partsketch.common.units import bytes_text
 from partsketch.model.kept_intervals import LEVELS
 from partsketch.model.wild_inference import WildInference
 from partsketch.sketches.random import derive_key, random_words
@@ -31,6 +33,9 @@ _WEIGHTS = {
 
 #: Numbers of draws times partitions that are worked on at once.
 _AT_ONCE = 2**20
+
+#: Arrays of draws times partitions at once while weights are drawn.
+_COPIES = 5
 
 #: Statistics that differ by less are the same but for rounding, as those of opposite signs of all partitions are.
 _TIE = 1e-10
@@ -60,6 +65,12 @@ class Bootstrap:
         choices = _WEIGHTS[self.weights]
         if self.weights == "rademacher" and 2.0**count <= self.draws:
             return np.array(list(product((1.0, -1.0), repeat=count)))
+        needed = _COPIES * 8 * self.draws * count
+        if needed > available_memory():
+            raise InputError(
+                f"{self.draws:,} draws for {count:,} partitions take {bytes_text(needed)}, which are not free: ask for "
+                "fewer draws."
+            )
         words = random_words(derive_key(self.seed, "wild"), 0, np.arange(self.draws * count, dtype=np.int64))
         numbers = ((words >> np.uint64(32)) * np.uint64(len(choices))) >> np.uint64(32)
         return choices[numbers.astype(np.intp)].reshape(self.draws, count)
