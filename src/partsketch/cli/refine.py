@@ -153,7 +153,8 @@ def _told_in_advance(rounds: Rounds) -> str:
     most = f"at most {100 * later[-1].upper:.2g}% in 97.5 of 100 cases"
     told = f"of the minimal loss, rounds are expected to leave about {', '.join(parts)} ({most})"
     if rounds.needs_all_of_them:
-        told += f"; no method that adds up the answers is likely to come below 0.0001% in fewer than {later[-1].rounds}"
+        told += "; no method that asks all sites at the same points is likely to come below 0.0001% in fewer than "
+        told += str(later[-1].rounds)
     return told
 
 
