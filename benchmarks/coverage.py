@@ -1,10 +1,11 @@
 """Does the certificate of an averaged fit hold: its mean against the truth, and how often its intervals cover.
 
-    python -m benchmarks.coverage [--draws 2000] [--only alike] [--json FILE]
+    python -m benchmarks.coverage [--draws 5000] [--only alike] [--jobs 4] [--json FILE]
 
 Each line draws the Gaussian sketches of data sets of one design many times, exactly in law and without touching rows
 again, makes the average and its certificate each time, and compares with what that very average loses. A single data
-set is no more than an example: shares differ by a point or two between them.
+set is no more than an example: shares differ by a point or two between them, so there are many, and standard errors
+come from how they differ.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partsketch import theory
 from partsketch.simulate import draw_sketches
+from partsketch.theory import excess_draws
 from partsketch.theory.many_moments import many_moments
 from partsketch.theory.sketch_moments import moments_of_parts
 
@@ -33,11 +37,12 @@ LEVELS = (0.90, 0.95, 0.99)
 _FEWEST_DRAWS = 50
 COLUMNS, PARTITIONS, ROWS = 6, 8, 200
 #: Of data sets and sketches: never looked at while the law of the intervals was made.
-SEED = 141421
-#: Data sets of a line; each has as many draws.
-DATA_SETS = 20
-#: Lines that are measured at once, each in a process of its own: they do not depend on one another.
-JOBS = 4
+SEED = 173205
+#: Draws of one data set: few, so that a line has many data sets.
+DRAWS_OF_ONE = 50
+#: Draws behind an interval where thousands are made, a quarter of those of a fit, each time from a stream of their
+#: own: what chance does to the ends is then as often too much as too little, and a share is as well known.
+INNER_DRAWS = 2048
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,9 @@ class Coverage:
     covered, covered_relative : tuple of float
         Share of intervals of 90, 95 and 99% that hold the excess loss of their fit, and the relative one.
     draws : int
-        Sets of sketches; the standard error of a coverage of 95% is `√(0.0475/draws)`.
+        Sets of sketches; the standard error of a coverage of 95% is `√(0.0475/draws)` for a single data set.
+    errors : tuple of float
+        Standard errors of all shares by how data sets differ; empty for a single one.
     """
 
     design: str
@@ -73,6 +80,7 @@ class Coverage:
     covered: tuple[float, ...]
     covered_relative: tuple[float, ...]
     draws: int
+    errors: tuple[float, ...] = ()
 
 
 def alike(rng: np.random.Generator) -> list[Partition]:
@@ -157,7 +165,13 @@ DESIGNS: dict[str, Callable[[np.random.Generator], list[Partition]]] = {
 
 
 def measure(
-    name: str, partitions: list[Partition], sketch_size: int, draws: int, seed: int = 1, weights: str = "equal"
+    name: str,
+    partitions: list[Partition],
+    sketch_size: int,
+    draws: int,
+    seed: int = 1,
+    weights: str = "equal",
+    inner_draws: int | None = None,
 ) -> Coverage:
     """Draw the sketches of these partitions many times and compare certificates with losses.
 
@@ -173,6 +187,8 @@ def measure(
         Sets of sketches, and the seed of all.
     weights : str
         "equal", "given" (in proportion to 1, 2, …, k) or "inverse variance" (estimated from each set of sketches).
+    inner_draws : int, optional
+        Draws behind an interval, each time other ones; those of a fit by default.
 
     Returns
     -------
@@ -183,15 +199,14 @@ def measure(
     exact = theory.moments_of(partitions)
     pooled = theory.pooled_moments(exact)
     counts = [part.row_count for part in exact]
-    # Those of all draws are solved together, which is the same but for rounding.
-    drawn = (list(draw_sketches(part, sketch_size, draws, rng)) for part in exact)
-    sets = zip(*(many_moments(factors, [sketch_size] * draws) for factors in drawn), strict=True)
+    sets = _sketch_sets([draw_sketches(part, sketch_size, draws, rng) for part in exact], sketch_size)
     excess, certified, relative = np.empty(draws), np.empty(draws), np.empty(draws)
     inside, inside_relative = np.zeros((draws, len(LEVELS))), np.zeros((draws, len(LEVELS)))
     for number, sketches in enumerate(sets):
         moments = moments_of_parts(sketches, counts, "gaussian")
         chosen = _weights(weights, moments)
-        certificate = theory.certify_partition(moments, chosen)
+        with _inner_draws(inner_draws, seed * draws + number):
+            certificate = theory.certify_partition(moments, chosen)
         lost = pooled.root @ (chosen.values @ moments.coefficients - pooled.solution)
         excess[number] = lost @ lost
         certified[number], relative[number] = certificate.excess_loss, certificate.relative_excess_loss
@@ -219,63 +234,94 @@ def _weights(kind: str, moments: theory.SketchMoments) -> theory.SketchWeights:
     return theory.given_weights(moments, rising / rising.sum() if kind == "given" else None)
 
 
+def _sketch_sets(drawn: list[FloatArray], rows: int) -> Iterator[list[theory.PartitionMoments]]:
+    """Yield the sketches of all partitions, draw by draw; all are solved together, which is the same but for rounding."""
+    factors = [factor for factors in zip(*drawn, strict=True) for factor in factors]
+    read = many_moments(factors, [rows] * len(factors))
+    return (read[start : start + len(drawn)] for start in range(0, len(read), len(drawn)))
+
+
+def _inner_draws(count: int | None, seed: int) -> AbstractContextManager[object]:
+    if count is None:
+        return nullcontext()
+    return patch.multiple(excess_draws, DRAWS=count, _SEED=seed)
+
+
 def _holds(distribution: theory.ConfidenceDistribution | None, value: float) -> list[bool]:
     assert distribution is not None
     ends = [distribution.interval(level) for level in LEVELS]
     return [low <= value <= high for low, high in ends]
 
 
-def coverage_rows(draws: int = 2000, seed: int = SEED, only: str = "") -> Iterator[Coverage]:
-    """Yield all lines of the table, the same for the same arguments.
+#: Lines: design, its data, weights. What the intervals are promised for, and more.
+PROMISED = [(name, name, "equal") for name in (*DESIGNS,)[:5]]
+OTHERS = [(name, name, "inverse variance") for name in ("alike", "unlike noise")]
+OTHERS += [(name, name, "equal") for name in (*(*DESIGNS,)[5:], "one noisy partition")]
+OTHERS += [("uneven sizes", "uneven sizes", "given"), ("one partition", "alike", "equal")]
+
+
+def coverage_rows(draws: int = 5000, only: str = "", jobs: int = 1) -> Iterator[Coverage]:
+    """Yield the lines for partitions alike and unlike, at m = d + 4, d + 8 and 4d, the same for the same arguments.
 
     Parameters
     ----------
     draws : int
         Sets of sketches per line.
-    seed : int
-        Seed of data and sketches.
     only : str
         Of the lines only those with this in their design.
+    jobs : int
+        Lines that are measured at once, each in a process of its own: they do not depend on one another.
 
     Yields
     ------
     Coverage
-        For every design at m = d + 4, d + 8 and 4d, then for other weights and a single partition.
+        One line after the other.
     """
-    cases = [(name, name, "equal") for name in (*DESIGNS, "one noisy partition")]
-    cases += [("alike", "alike", "inverse variance"), ("unlike noise", "unlike noise", "inverse variance")]
-    cases += [("uneven sizes", "uneven sizes", "given"), ("one partition", "alike", "equal")]
-    cases = [case for case in cases if only in f"{case[0]}, {case[2]} weights"]
-    lines = [(*case, size, draws, seed) for case in cases for size in (COLUMNS + 4, COLUMNS + 8, 4 * COLUMNS)]
-    with ProcessPoolExecutor(JOBS, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_line, lines)
+    yield from _rows(PROMISED, draws, only, jobs)
 
 
-def _line(line: tuple[str, str, str, int, int, int]) -> Coverage:
-    name, design, weights, size, draws, seed = line
+def other_rows(draws: int = 1000, only: str = "", jobs: int = 1) -> Iterator[Coverage]:
+    """Yield the lines for other weights, and for uneven, singular, sorted and single partitions."""
+    yield from _rows(OTHERS, draws, only, jobs)
+
+
+def _rows(cases: list[tuple[str, str, str]], draws: int, only: str, jobs: int) -> Iterator[Coverage]:
+    chosen = [case for case in cases if only in f"{case[0]}, {case[2]} weights"]
+    lines = [(*case, size, draws) for case in chosen for size in (COLUMNS + 4, COLUMNS + 8, 4 * COLUMNS)]
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for row in pool.map(_line, lines):
+            print(table([row]).splitlines()[-1], file=sys.stderr, flush=True)
+            yield row
+
+
+def _line(line: tuple[str, str, str, int, int]) -> Coverage:
+    name, design, weights, size, draws = line
     make = one_noisy if design == "one noisy partition" else DESIGNS[design]
     found = []
-    for number in range(DATA_SETS):
-        partitions = make(np.random.default_rng([seed, number]))
+    for number in range(max(draws // DRAWS_OF_ONE, 2)):
+        partitions = make(np.random.default_rng([SEED, number]))
         chosen = partitions[:1] if name == "one partition" else partitions
-        found.append(measure(name, chosen, size, max(draws // DATA_SETS, 2), seed + number, weights))
+        found.append(measure(name, chosen, size, min(draws, DRAWS_OF_ONE), SEED + number, weights, INNER_DRAWS))
     return together(found)
 
 
 def together(found: list[Coverage]) -> Coverage:
     """Return one line for several data sets with as many draws each."""
     excess = np.array([one.excess for one in found])
-    shares = excess / excess.sum()
+    weights = excess / excess.sum()
     errors = np.array([one.certified_error for one in found])
+    shares = np.array([(*one.covered, *one.covered_relative) for one in found])
+    means = shares.mean(axis=0).tolist()
     return replace(
         found[0],
         excess=float(excess.mean()),
-        certified=float(shares @ [one.certified for one in found]),
-        certified_error=float(np.linalg.norm(shares * errors)),
-        certified_relative=float(shares @ [one.certified_relative for one in found]),
-        covered=tuple(np.mean([one.covered for one in found], axis=0).tolist()),
-        covered_relative=tuple(np.mean([one.covered_relative for one in found], axis=0).tolist()),
+        certified=float(weights @ [one.certified for one in found]),
+        certified_error=float(np.linalg.norm(weights * errors)),
+        certified_relative=float(weights @ [one.certified_relative for one in found]),
+        covered=tuple(means[: len(LEVELS)]),
+        covered_relative=tuple(means[len(LEVELS) :]),
         draws=sum(one.draws for one in found),
+        errors=tuple((np.std(shares, axis=0, ddof=1) / np.sqrt(len(found))).tolist()),
     )
 
 
@@ -289,7 +335,7 @@ def table(rows: list[Coverage]) -> str:
         if row.draws < _FEWEST_DRAWS:
             lines.append(f"| {row.design} | {row.sketch_size} |" + " – |" * 9)
             continue
-        shares = " | ".join(f"{100 * share:.1f}" for share in (*row.covered, *row.covered_relative))
+        shares = " | ".join(_shares(row))
         lines.append(
             f"| {row.design} | {row.sketch_size} | {row.excess:.3f} | {row.certified:.3f} ± {row.certified_error:.3f} "
             f"| {row.certified_relative:.3f} | {shares} |"
@@ -297,17 +343,23 @@ def table(rows: list[Coverage]) -> str:
     return "\n".join(lines)
 
 
+def _shares(row: Coverage) -> list[str]:
+    shares = [f"{100 * share:.1f}" for share in (*row.covered, *row.covered_relative)]
+    if not row.errors:
+        return shares
+    return [f"{share} ± {100 * error:.1f}" for share, error in zip(shares, row.errors, strict=True)]
+
+
 def main() -> None:
     """Print the table, and write it as JSON if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=2000)
+    parser.add_argument("--draws", type=int, default=5000)
     parser.add_argument("--only", default="", help="only lines with this in their design")
+    parser.add_argument("--jobs", type=int, default=1, help="lines measured at once")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    rows = []
-    for row in coverage_rows(arguments.draws, only=arguments.only):
-        rows.append(row)
-        print(table([row]).splitlines()[-1], file=sys.stderr, flush=True)
+    options = (arguments.draws, arguments.only, arguments.jobs)
+    rows = [*coverage_rows(*options), *other_rows(*options)]
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     print(table(rows))

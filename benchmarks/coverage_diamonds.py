@@ -1,6 +1,6 @@
 """Does the certificate of an averaged fit hold on a real table: diamonds, whose file is sorted by price.
 
-    python -m benchmarks.coverage_diamonds [--draws 600] [--file diamonds.csv]
+    python -m benchmarks.coverage_diamonds [--draws 2000] [--file diamonds.csv]
 
 The table comes with plotnine (`pip install -r benchmarks/requirements.txt`), from which only the file is read. Eight
 partitions in the order of the file have coefficients that have little in common; the same rows shuffled are alike.
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks.coverage import SEED, Coverage, FloatArray, Partition, measure, table
+from benchmarks.coverage import INNER_DRAWS, SEED, Coverage, FloatArray, Partition, measure, table
 
 PARTITIONS, SIZE = 8, 28
 NUMBERS = ("carat", "depth", "table", "x", "y", "z")
@@ -57,13 +57,13 @@ def diamond_rows(draws: int, file: Path | None = None) -> Iterator[Coverage]:
         shuffled = np.random.default_rng(SEED).permutation(len(target))
         for order in (None, shuffled):
             name = f"diamonds, {features.shape[1]} columns, {'sorted by price' if order is None else 'shuffled'}"
-            yield measure(name, partitions(features, target, order), SIZE, draws, SEED)
+            yield measure(name, partitions(features, target, order), SIZE, draws, SEED, inner_draws=INNER_DRAWS)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=600)
+    parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--file", type=Path, help="diamonds.csv, where plotnine is not installed")
     arguments = parser.parse_args()
     print(table(list(diamond_rows(arguments.draws, arguments.file))))
