@@ -235,7 +235,7 @@ def _weights(kind: str, moments: theory.SketchMoments) -> theory.SketchWeights:
 
 
 def _sketch_sets(drawn: list[FloatArray], rows: int) -> Iterator[list[theory.PartitionMoments]]:
-    """Yield the sketches of all partitions, draw by draw; all are solved together, which is the same but for rounding."""
+    """Yield the sketches of all partitions, draw by draw; all are solved at once, the same but for rounding."""
     factors = [factor for factors in zip(*drawn, strict=True) for factor in factors]
     read = many_moments(factors, [rows] * len(factors))
     return (read[start : start + len(drawn)] for start in range(0, len(read), len(drawn)))

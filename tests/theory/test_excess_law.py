@@ -139,6 +139,21 @@ def test_unlike_coefficients_are_seen_in_the_mean() -> None:
     assert np.mean(found) == pytest.approx(np.mean(true), rel=0.1)
 
 
+def test_noise_that_hides_unlike_coefficients_in_every_direction_is_no_fault_of_its_unit() -> None:
+    """One partition with a million times the noise: E is nothing in any direction, in any unit of the target."""
+    hidden = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        errors = [level * rng.standard_normal(SIZE) for level in (1e6, 1.0, 1.0, 1.0)]
+        small, large = (known([unit * one for one in errors]) for unit in (2.0**-40, 1.0))
+        found = unlike_coefficients.unlike_scatter(*large)
+        np.testing.assert_array_equal(found, unlike_coefficients.unlike_scatter(*small) * 2.0**80)
+        hidden += not found.any()
+        law = law_of(errors)
+        assert np.isfinite(law.spread).all()
+    assert hidden >= 5
+
+
 def test_noise_is_shared_alike_where_chance_explains_the_differences() -> None:
     free = np.full(4, 8.0)
     alike = law_module.shared_noise(np.array([1.0, 1.1, 0.9, 1.05]), free)

@@ -37,7 +37,9 @@ def unlike_scatter(moments: SketchMoments, scatter: PooledScatter) -> FloatArray
     doubt = math.sqrt(np.sum(squares * np.maximum(moments.ranks - scatter.leverages, 0.0) / freedom / free))
     values, turns = np.linalg.eigh((unlike + unlike.T) / 2)
     values = np.maximum(values, 0.0)
-    amount = mean_above_zero(float(np.trace(unlike)), doubt) / max(float(values.sum()), 1e-300)
+    total = float(values.sum())
+    # Where noise hides E in every direction, none of them is known to have it.
+    amount = mean_above_zero(float(np.trace(unlike)), doubt) / total if total > 0 else 0.0
     return np.asarray((turns * (amount * values)) @ turns.T)
 
 
