@@ -88,7 +88,7 @@ def _cell(line: Line, epsilon: float) -> str:
         # Measured before files that state no cost had intervals: of those nothing is known, others are the same.
         endless = 0.0
         if without > 0.5:
-            return "not run again"
+            return "– / none"
     # An interval from −∞ to ∞ always holds: where nearly all are such there is no share to be off.
     truth = "−∞ to ∞" if endless > _ENDLESS else _share(cell["truth"])
     if endless and endless <= _ENDLESS:

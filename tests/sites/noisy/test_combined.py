@@ -106,6 +106,12 @@ def test_intervals_where_noise_is_nearly_as_large(tmp_path: Path, monkeypatch: p
         with pytest.raises(InputError, match=r"kept at 0\.9, 0\.95, 0\.99"):
             model.conf_int(0.8)
     assert np.all(widths[0] > 1.5 * widths[1])
+    # A target that lies elsewhere moves the intercept, and nothing else; rows are rounded to a millionth of their norm.
+    moved = rows.set_column(2, "y", [np.asarray(rows["y"]) + 1000])
+    bounds = BOUNDS | {"y": {"lower": 980, "upper": 1030, "spread": 4}}
+    with pytest.warns(PartsketchWarning, match="noise of the promise"):
+        far = ps.combine(noisy(tmp_path, moved, epsilon=0.7, bounds=bounds, label="far"))
+    np.testing.assert_allclose(far.conf_int(), np.add(model.conf_int(), [[1000], [0], [0]]), atol=1e-3)
     # Near the limit of laws to first order both are close.
     errors = model.standard_errors
     np.testing.assert_allclose(widths[1] / (2 * 1.96 * errors), 1.0, atol=0.35)
