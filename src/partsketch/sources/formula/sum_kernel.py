@@ -61,3 +61,10 @@ def write_keys(x: FloatArray, keys: IntArray) -> tuple[float, float]:
         if keys[row] < 0:
             keys[row] = np.int64(-(2**63)) - keys[row] - 1
     return smallest, largest
+
+
+@compiled
+def count_keys(keys, first, shift, counts):  # type: ignore[no-untyped-def]
+    """Count keys by the bin that they lie in: their distance from the first, without its last bits."""
+    for key in keys:
+        counts[(key - first) >> shift] += 1

@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.sources.formula.sum_kernel import EXPONENTS, HALF_BITS, add_values, square_parts, write_keys
+from partsketch.sources.formula.sum_kernel import EXPONENTS, HALF_BITS, add_values, count_keys, square_parts, write_keys
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 #: Different values that a table keeps apart: more are kept to fewer digits.
 MOST_VALUES = 1 << 21
+#: Bins in which values are counted where a few are selected, as a power of two.
+_BIN_BITS = 12
 
 
 def _no_sums() -> IntArray:
@@ -207,16 +209,37 @@ class ValueTable:
             count = int(ends[-1])
         places = [share * (count - 1) for share in shares]
         ranks = [(int(place), min(int(place) + 1, count - 1)) for place in places]
-        if ends is None:
-            keys = np.partition(keys, sorted({rank for pair in ranks for rank in pair})) if ranks else keys
+        wanted = sorted({rank for pair in ranks for rank in pair})
+        chosen = _selected(keys, wanted) if ends is None else keys[np.searchsorted(ends, wanted, side="right")]
+        value_of = dict(zip(wanted, self._values(chosen).tolist(), strict=True))
         found = []
         for place, pair in zip(places, ranks, strict=True):
-            chosen = list(pair) if ends is None else np.searchsorted(ends, pair, side="right")
-            first, second = self._values(keys[chosen])
+            first, second = value_of[pair[0]], value_of[pair[1]]
             # As NumPy does it: from the nearer of the two.
             gap, part = second - first, place - pair[0]
             found.append(float(second - gap * (1 - part) if part >= 0.5 else first + gap * part))
         return found
+
+
+def _selected(keys: IntArray, ranks: list[int]) -> IntArray:
+    """Return the keys of these increasing ranks: all are counted in bins, and those of a few bins told apart."""
+    if not ranks:
+        return keys[:0]
+    first, last = int(keys.min()), int(keys.max())
+    if last - first >= 2**63:
+        return np.asarray(np.partition(keys, ranks)[ranks])
+    shift = max((last - first).bit_length() - _BIN_BITS, 0)
+    counts = np.zeros((last - first >> shift) + 1, dtype=np.int64)
+    count_keys(keys, first, shift, counts)
+    ends, found = np.cumsum(counts), np.empty(len(ranks), dtype=np.int64)
+    bins = np.searchsorted(ends, ranks, side="right")
+    for number in np.unique(bins).tolist():
+        low = first + (number << shift)
+        alike = keys[(keys >= low) & (keys <= min(low + (1 << shift) - 1, last))]
+        here = np.flatnonzero(bins == number)
+        places = np.asarray(ranks)[here] - (ends[number] - counts[number])
+        found[here] = np.partition(alike, places)[places]
+    return found
 
 
 def _starts(keys: IntArray) -> IntArray:
