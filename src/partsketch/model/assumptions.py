@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from partsketch.model.sentences import listed
+from partsketch.summaries.tasks import INTERCEPT
+
 if TYPE_CHECKING:
     from partsketch.model.model import Model
 
@@ -26,6 +29,7 @@ def assumptions(model: Model) -> list[str]:
             f"The features give {perfect} without a residual, up to rounding: there is no noise that tests and "
             "intervals could be of. Look whether a feature was made of the target."
         )
+    before += _not_told_apart(model)
     if asked:
         told = f"Standard errors take the values of column {asked!r} for clusters ({', '.join(known)})."
         return [*before, told, *few] if known else before
@@ -43,6 +47,20 @@ def _how(model: Model) -> str:
     """Return in brackets how the bootstrap was made."""
     made = next((inference.wild for inference in model.inferences if inference.wild is not None), None)
     return "" if made is None else f" ({made.draws:,} draws, {made.weights.capitalize()} weights, seed {made.seed})"
+
+
+def _not_told_apart(model: Model) -> list[str]:
+    """Say that errors of aliased columns are not those of coefficients of their own."""
+    if all(inference.standard_errors is None for inference in model.inferences):
+        return []
+    shared = [alias for alias in model.record.aliased if any(other != INTERCEPT for other in alias[1])]
+    if not shared:
+        return []
+    names = dict.fromkeys(name for column, others in shared for name in (*others, column))
+    return [
+        f"The rows do not tell the coefficients of {listed(list(names))} apart: their errors, tests and intervals are "
+        "those of the solution of least norm, and the true coefficients may be others."
+    ]
 
 
 def fits_without_residuals(model: Model, number: int) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,14 @@ def of_averaged_fit(
         size = sum(summary.height for summary in summaries)
         total *= size / (size - regression.free_columns)
     return variance, 1.0 - loss / total if total > 0 else None
+
+
+def explained_of(options: Mapping[str, Any]) -> str:
+    """Say of which sum of squares R² is a share, where that is not the one around the mean: with a space before it."""
+    intercept = options.get("intercept", "common" if options.get("fit_intercept", True) else False)
+    if options.get("absorb") is not None or intercept == "partition":
+        return " within"
+    return "" if intercept else " around zero"
 
 
 def known_r_squared(combination: Combination, number: int) -> float | None:
@@ -79,3 +87,15 @@ def _rows(columns: tuple[str, ...], summary: Summary) -> FloatArray:
     """Return rows with the same sums of products of these columns: few, where the triangle has been made."""
     triangle: FloatArray | None = vars(summary).get("triangle")
     return summary.select(columns) if triangle is None else triangle[:, summary.places(columns)]
+
+
+def is_rounding(loss: float, summaries: Sequence[Summary], regression: Regression, number: int) -> bool:
+    """Tell whether a residual sum of squares is what rounding the target to doubles leaves: one step of each value."""
+    if not summaries or regression.coordinates is None:
+        return loss == 0
+    place = regression.coordinates.features + number
+    column = summaries[0].matrix[:, place]
+    middle = regression.coordinates.centre[place] / regression.coordinates.unit[place]
+    with np.errstate(over="ignore"):
+        squares = float(column @ column + summaries[0].weight_sum * middle**2)
+    return loss <= float(np.finfo(np.float64).eps) ** 2 * squares

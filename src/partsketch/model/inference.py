@@ -18,7 +18,7 @@ from partsketch.model.around_exact import (
     raw_covariance,
 )
 from partsketch.model.certificate_estimates import weighted_fit
-from partsketch.model.explained import estimated_r_squared, known_r_squared, of_averaged_fit
+from partsketch.model.explained import estimated_r_squared, is_rounding, known_r_squared, of_averaged_fit
 from partsketch.model.kept_intervals import KeptIntervals
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
@@ -158,7 +158,7 @@ def infer(
     else:
         try:
             if method == "exact":
-                covariance, errors = _of_exact(combination, exact_rows(combination, summaries), regression, number)
+                covariance, errors = _of_exact(combination, summaries, regression, number)
             else:
                 if averaged and len(summaries) > 1:
                     _require_one_truth(method, moments, certificate)
@@ -260,14 +260,14 @@ def exact_rows(combination: Combination, summaries: Sequence[Summary]) -> int:
 
 
 def _of_exact(
-    combination: Combination, row_count: int, regression: Regression, number: int
+    combination: Combination, summaries: Sequence[Summary], regression: Regression, number: int
 ) -> tuple[CoefficientCovariance, FloatArray | None]:
     """`σ̂² G⁻`, with the inverse that belongs to the solution, and its errors; of too many columns these alone."""
-    solution = combination.solutions[0]
-    freedom = row_count - solution.rank
+    solution, row_count = combination.solutions[0], exact_rows(combination, summaries)
+    freedom, loss = row_count - solution.rank, float(solution.residual_sums[number])
     if freedom <= 0:
         raise InputError(f"{row_count} rows leave no degrees of freedom after rank {solution.rank}.")
-    variance = float(solution.residual_sums[number]) / freedom
+    variance = 0.0 if is_rounding(loss, summaries, regression, number) else loss / freedom
     if solution.inverse == "unknown":
         raise InputError("Refinement without a factor computes none; fit with route='factor' to have them.")
     root, coordinates = solution.inverse_root, regression.coordinates

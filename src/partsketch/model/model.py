@@ -137,7 +137,7 @@ class Model:
 
     @property
     def r_squared(self) -> FloatArray:
-        """Share of each target's variation that the fit explains, one per target; NaN where it is not known."""
+        """Share of each target's variation (around its mean, or zero without an intercept) explained; NaN: unknown."""
         return np.array([inference.r_squared for inference in self.inferences], dtype=np.float64)
 
     def _by_target(self, value: Callable[[Spread], FloatArray | None]) -> FloatArray:

@@ -16,6 +16,7 @@ from partsketch.common.markup import html_table, html_text, latex_table
 from partsketch.common.text import plain
 from partsketch.common.units import STARS, estimate_text, p_value_text, stars
 from partsketch.model.assumptions import assumptions, fits_without_residuals
+from partsketch.model.explained import explained_of
 from partsketch.model.inference import THIS_FIT
 from partsketch.model.intervals import EXACT, SUBJECTS
 from partsketch.model.methods import METHODS
@@ -260,8 +261,7 @@ def _facts(model: Model, number: int, of: str) -> tuple[tuple[str, str], ...]:
         facts.append(("Residual std err", f"{np.sqrt(inference.noise_variance):.4g}{which}"))
     if inference.r_squared is not None:
         which = provenance(inference.r_squared_of, inference.is_estimated)
-        within = record.options.get("absorb") is not None or record.options.get("intercept") == "partition"
-        facts.append(("R-squared within" if within else "R-squared", f"{inference.r_squared:.4f}{which}"))
+        facts.append((f"R-squared{explained_of(record.options)}", f"{inference.r_squared:.4f}{which}"))
     if certificate.relative_excess_loss is not None:
         qualifier = "" if certificate.kind == "exact" else f" ({certificate.kind})"
         facts.append(("Excess loss", f"{certificate.relative_excess_loss:.3g} of the minimum{qualifier}"))

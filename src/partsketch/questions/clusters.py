@@ -20,6 +20,7 @@ from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
 from partsketch.common.linalg.double_double_product import product
 from partsketch.common.linalg.solution import Solution
 from partsketch.model.inference import Inference
+from partsketch.model.unseen import unseen_noise, without_noise
 from partsketch.questions.wild import Bootstrap, wild_bootstrap
 
 if TYPE_CHECKING:
@@ -149,9 +150,14 @@ def clustered(
     vcov: str,
     bootstrap: Bootstrap,
     names: Sequence[str],
-) -> Inference:
-    """Return the inference of a fit with partitions as clusters."""
+) -> tuple[Inference, list[str]]:
+    """Return the inference of a fit with partitions as clusters, and what is to be said of it."""
     count = question.panel.count
+    noiseless = without_noise(inference, vcov, float(count - 1))
+    if noiseless is not None and vcov == "wild":
+        raise InputError("The fit leaves no residuals, and has no wild bootstrap: ask for vcov='CRV1'.")
+    if noiseless is not None:
+        return noiseless, []
     scale = crv1_scale(question, solution.rank)
     scores = None if vcov == "CRV1" else scores_of(question, solution, number)
     values, inverse = score_values(question, solution, number) if scores is None else (scores.values, scores.inverse)
@@ -164,6 +170,10 @@ def clustered(
     assert coordinates is not None
     # Rows of B Σ in γ give those of β; the transformation gives the columns as they are.
     transformation = coordinates.transformation(number) @ inverse
+    told: list[str] = []
+    if vcov != "CRV3":
+        noise = float(solution.residual_sums[number]) / int(question.panel.row_counts.sum())
+        told = unseen_noise(vcov, spread, transformation, question.regression.features, count - 1, noise)
     with np.errstate(over="ignore", invalid="ignore"):
         root = spread @ transformation.T
         covariance = root.T @ root
@@ -184,8 +194,8 @@ def clustered(
         vcov=vcov,
     )
     if vcov != "wild" or scores is None:
-        return changed
+        return changed, told
     coefficients = coordinates.coefficients(solution.coefficients)[:, number]
     named = question.regression.features
     drawn = wild_bootstrap(scores.basis, scores.values, transformation, coefficients, scale, named, bootstrap)
-    return replace(changed, wild=drawn)
+    return replace(changed, wild=drawn), told

@@ -123,11 +123,13 @@ def fit_summaries(
         warnings = () if vcov == "iid" else summaries.split_sentences
         model = model_of(summaries, question, solution, {"vcov": vcov}, warnings)
         if vcov != "iid":
-            found = tuple(
+            found = [
                 clustered(question, solution, inference, number, vcov, bootstrap, summaries.names)
                 for number, inference in enumerate(model.inferences)
-            )
-            model = replace(model, inferences=found)
+            ]
+            told = dict.fromkeys(sentence for _, sentences in found for sentence in sentences)
+            record = replace(model.record, warnings=(*model.record.warnings, *told))
+            model = replace(model, record=record, inferences=tuple(inference for inference, _ in found))
     return model
 
 

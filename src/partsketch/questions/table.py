@@ -16,6 +16,7 @@ from partsketch.common.files import write_atomically
 from partsketch.common.markup import html_table, latex_table
 from partsketch.common.text import plain
 from partsketch.common.units import STARS, estimate_text, stars
+from partsketch.model.explained import explained_of
 from partsketch.model.inference import Inference
 from partsketch.model.model import Model
 from partsketch.summaries.tasks import INTERCEPT
@@ -245,9 +246,7 @@ def _column_of(model: Model, number: int) -> TableColumn:
         dict(zip(model.column_names, map(Cell, *told), strict=True)),
         {
             "rows": f"{model.record.row_count:,}",
-            "R²": ""
-            if inference.r_squared is None
-            else f"{inference.r_squared:.4f}{' within' if absorbed or intercept == 'partition' else ''}",
+            "R²": "" if inference.r_squared is None else f"{inference.r_squared:.4f}{explained_of(options)}",
             "intercept": f"by {absorbed}" if absorbed else told_of,
             "errors": _errors(inference, cluster),
             "penalty": f"{alpha:.4g}" if alpha else "",

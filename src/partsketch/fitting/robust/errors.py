@@ -25,6 +25,7 @@ from partsketch.model.around_exact import MOST_COLUMNS_WITH_COVARIANCE
 from partsketch.model.inference import Inference
 from partsketch.model.model import Model
 from partsketch.model.regression import Regression
+from partsketch.model.unseen import unseen_noise, without_noise
 from partsketch.sketches.base import SEGMENT_ROWS
 from partsketch.sources.base import Source
 from partsketch.summaries.partitions import Partitioning
@@ -81,11 +82,13 @@ class RowErrors:
         whole, kept = self._pass(request), None
         if request.keeps_rows:
             kept = cluster_squares(request, whole, solution.rank, lambda cluster: self.source.partition_values[cluster])
-        inferences = tuple(
+        found = [
             _inference(inference, request, whole, solution, regression, number, self.source, self.absorbed, kept)
             for number, inference in enumerate(model.inferences)
-        )
-        return replace(model, inferences=inferences)
+        ]
+        told = dict.fromkeys(sentence for _, sentences in found for sentence in sentences)
+        record = replace(model.record, warnings=(*model.record.warnings, *told))
+        return replace(model, record=record, inferences=tuple(inference for inference, _ in found))
 
     def _request(self, solution: Solution, regression: Regression) -> ScoreRequest:
         kind, coordinates = kind_of(self.vcov), regression.coordinates
@@ -157,8 +160,8 @@ def _inference(
     source: Source,
     absorbed: Absorbed | None,
     kept: ClusterSquares | None,
-) -> Inference:
-    """Return what is known of the coefficients of one target."""
+) -> tuple[Inference, list[str]]:
+    """Return what is known of the coefficients of one target, and what is to be said of it."""
     rows, rank = whole.row_count, solution.rank
     lost = rank
     if absorbed is not None:
@@ -174,15 +177,24 @@ def _inference(
         spread = _square_root(squares if request.root is not None else root.T @ squares @ root)
         spread *= np.sqrt(rows / (rows - lost)) if request.kind == "HC1" else 1.0
         freedom = rows - lost
+    noiseless = without_noise(inference, request.kind, float(freedom))
+    if noiseless is not None:
+        return noiseless, []
     coordinates = regression.coordinates
     assert coordinates is not None
-    line = spread @ (coordinates.transformation(number) @ root).T
+    directions = coordinates.transformation(number) @ root
+    # Squares that are turned after they were summed carry rounding times the square of the condition number.
+    lost_digits = 1.0 if request.root is not None else solution.condition**2
+    most = freedom if request.clusters else len(root.T)
+    noise = float(solution.residual_sums[number]) / rows
+    told = unseen_noise(request.kind, spread, directions, regression.features, most, noise, lost_digits)
+    line = spread @ directions.T
     errors = np.sqrt(np.einsum("ij,ij->j", line, line))
     if not np.isfinite(errors).all():
         raise InputError(f"vcov={request.kind!r} gives numbers beyond those of doubles: scale the columns.")
     around_centre = spread @ (coordinates.scaling(number) @ root).T
     few = len(errors) <= MOST_COLUMNS_WITH_COVARIANCE
-    return replace(
+    known = replace(
         inference,
         standard_errors=errors,
         degrees_of_freedom=float(freedom),
@@ -191,6 +203,7 @@ def _inference(
         reason="",
         vcov=request.kind,
     )
+    return known, told
 
 
 def _square_root(squares: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ from typing import Any
 
 from partsketch.common.units import p_value_phrase
 from partsketch.fitting.options import FitOptions
+from partsketch.model.explained import explained_of
 from partsketch.model.methods import METHODS, NOISY
 from partsketch.model.model import Model
 from partsketch.model.summary_table import provenance
@@ -124,7 +125,7 @@ def overview(entry: Entry) -> list[tuple[str, str]]:
         label = f" of {target}" if len(model.target_names) > 1 else ""
         if inference.r_squared is not None:
             of = provenance(inference.r_squared_of, inference.is_estimated)
-            facts.append((f"R²{label}", f"{inference.r_squared:.4f}{of}"))
+            facts.append((f"R²{explained_of(record.options)}{label}", f"{inference.r_squared:.4f}{of}"))
         if inference.noise_variance is not None:
             of = provenance(inference.noise_variance_of, inference.is_estimated)
             facts.append((f"residual standard error{label}", f"{short(inference.noise_variance**0.5)}{of}"))

@@ -1,0 +1,99 @@
+"""Robust errors of coefficients that a row, or a cluster, determines alone: too small, and it is said."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import partsketch as ps
+from partsketch.model.model import Model
+
+
+def _rows(count: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"x": rng.normal(size=count), "k": np.arange(count) % 6})
+    frame["one"] = (np.arange(count) == 7).astype(float)
+    frame["inside"] = (frame["k"] == 2).astype(float)
+    frame["both"] = (frame["k"] < 2).astype(float)
+    frame["y"] = 100 + frame["x"] + 10 * rng.normal(size=count)
+    return frame
+
+
+def _told(model: Model) -> str:
+    return " ".join(sentence for sentence in model.record.warnings if "see no noise" in sentence)
+
+
+@pytest.mark.parametrize("vcov", ["HC0", "HC1"])
+def test_a_row_that_determines_a_coefficient_alone_is_told_of(vcov: str) -> None:
+    # Its residual is zero, so these errors are those of the prediction for the row: 1.4 where the noise is 10.
+    with pytest.warns(ps.PartsketchWarning, match=f"{vcov} see no noise in the coefficient of 'one': rows that fit"):
+        model = ps.fit(_rows(), "y ~ x + one", vcov=vcov)
+    assert model.standard_errors[2] < 2
+    assert "'x'" not in _told(model)
+
+
+@pytest.mark.filterwarnings("ignore::partsketch.PartsketchWarning")
+@pytest.mark.parametrize(
+    ("formula", "vcov", "named"),
+    [
+        ("y ~ x + inside", {"CRV1": "k"}, "'inside'"),
+        ("y ~ x + inside:x", {"CRV1": "k"}, "'inside:x'"),
+        # Clusters that are levels: nothing is left of any score but rounding.
+        (
+            "y ~ C(k)",
+            {"CRV1": "k"},
+            "the intercept, 'C(k)[T.1]', 'C(k)[T.2]', 'C(k)[T.3]', 'C(k)[T.4]' and 'C(k)[T.5]'",
+        ),
+        ("y ~ x + both", {"CRV1": "k"}, ""),
+        ("y ~ x + inside", "HC1", ""),
+        ("y ~ x + one", "iid", ""),
+    ],
+)
+def test_a_cluster_that_determines_coefficients_alone_is_told_of(
+    formula: str, vcov: str | dict[str, str], named: str
+) -> None:
+    told = _told(ps.fit(_rows(), formula, vcov=vcov))
+    assert told.startswith(f"Errors of CRV1 see no noise in the coefficient{'s' * (',' in named)} of {named}:") or (
+        not told and not named
+    )
+
+
+@pytest.mark.parametrize(("vcov", "so"), [("CRV1", "intervals are too narrow"), ("wild", "no test or interval of it")])
+def test_a_partition_that_determines_a_coefficient_alone_is_told_of(vcov: str, so: str) -> None:
+    summaries = ps.summarise(_rows(), partition_by="k")
+    told = _told(summaries.fit("y", ["x", "inside"], vcov=vcov))
+    assert "CRV1 see no noise in the coefficient of 'inside': the rows of one cluster" in told
+    assert so in told
+    assert not _told(summaries.fit("y", ["x", "both"], vcov=vcov))
+    assert told in str(summaries.fit("y", ["x", "inside"], vcov=vcov).summary()).replace("\n", " ").replace("  ", " ")
+
+
+def test_noise_that_differs_a_hundred_thousandfold_is_seen() -> None:
+    # Squares differ by 1e10: far from what rounding leaves.
+    frame = _rows(600)
+    rare = np.arange(600) % 100 == 0
+    frame["one"] = rare.astype(float)
+    frame["y"] = np.where(rare, 1.0, 1e5) * np.random.default_rng(1).normal(size=600)
+    assert not _told(ps.fit(frame, "y ~ x + one", vcov="HC1"))
+
+
+@pytest.mark.parametrize("vcov", ["HC0", "HC1", "HC2", "HC3", {"CRV1": "k"}, {"CRV3": "k"}])
+def test_rounding_of_a_fit_without_residuals_is_no_noise(vcov: str | dict[str, str]) -> None:
+    # Errors of 2e-17 and p-values of 1e-168 were made of rounding.
+    model = ps.fit(_rows().assign(y=lambda rows: 3 * rows["x"] + 0.1), "y ~ x", vcov=vcov)
+    assert model.standard_errors.tolist() == [0.0, 0.0]
+    assert np.isnan(model.p_values).all()
+
+
+@pytest.mark.parametrize("intercept", ["common", "partition"])
+def test_rounding_is_no_noise_of_partitions_either(intercept: Literal["common", "partition"]) -> None:
+    summaries = ps.summarise(_rows().assign(y=lambda rows: 3 * rows["x"] + 0.1), partition_by="k")
+    for vcov in ("CRV1", "CRV3"):
+        model = summaries.fit("y", ["x"], vcov=vcov, intercept=intercept)
+        assert not model.standard_errors.any()
+        assert np.isnan(model.p_values).all()
+    with pytest.raises(ps.InputError, match="leaves no residuals, and has no wild bootstrap"):
+        summaries.fit("y", ["x"], vcov="wild", intercept=intercept)

@@ -1,0 +1,52 @@
+"""R² and intervals say what they are of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import partsketch as ps
+
+_RNG = np.random.default_rng(0)
+ROWS = pd.DataFrame({"a": _RNG.normal(size=100) + 3, "t": _RNG.choice(list("xyz"), 100)})
+ROWS["y"] = 10 + ROWS["a"] + _RNG.normal(size=100)
+
+
+def _plain(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+def test_without_an_intercept_r_squared_is_around_zero_and_says_so(tmp_path: Path) -> None:
+    # The same fit twice: 0.44 of the variation around the mean, 0.99 of that around zero.
+    around_zero, around_mean = ps.fit(ROWS, "y ~ a + C(t) - 1"), ps.fit(ROWS, "y ~ a + C(t)")
+    residuals = ROWS["y"].to_numpy() - around_mean.predict(ROWS).ravel()
+    squares = residuals @ residuals
+    assert around_zero.r_squared[0] == pytest.approx(1 - squares / (ROWS["y"] ** 2).sum(), rel=1e-12)
+    assert around_mean.r_squared[0] == pytest.approx(1 - squares / (len(ROWS) * ROWS["y"].var(ddof=0)), rel=1e-12)
+    assert "R-squared around zero: 0.99" in _plain(around_zero.summary())
+    assert "R-squared: 0.4" in _plain(around_mean.summary())
+    table = _plain(ps.table([around_zero, around_mean]))
+    assert f"R² {around_zero.r_squared[0]:.4f} around zero {around_mean.r_squared[0]:.4f}" in table
+    summaries = ps.summarise(ROWS[["a", "y"]], n_partitions=2, partition_by="order")
+    assert "R-squared around zero" in _plain(summaries.fit("y", ["a"], intercept=False).summary())
+    assert "R-squared within" in _plain(summaries.fit("y", ["a"], intercept="partition").summary())
+    around_zero.report(tmp_path / "page.html")
+    assert "R² around zero" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.filterwarnings("ignore::partsketch.PartsketchWarning")
+def test_intervals_of_aliased_columns_are_not_for_the_true_coefficients() -> None:
+    # y = 3x: least norm gives 1.5 and 0.75, and their intervals leave 3 and 0 out.
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"x": rng.normal(size=200), "z": rng.normal(size=200)})
+    rows = rows.assign(twice=2 * rows["x"], nothing=0.0, same=5.0, y=3 * rows["x"] + rng.normal(size=200))
+    _, high = ps.fit(rows, "y", ["x", "z", "twice"]).conf_int()[1]
+    assert high < 3
+    told = "do not tell the coefficients of 'x' and 'twice' apart"
+    assert told in _plain(ps.fit(rows, "y", ["x", "z", "twice"]).summary())
+    assert "apart" not in _plain(ps.fit(rows, "y", ["x", "z", "nothing", "same"]).summary())
+    dummies = rows.assign(even=np.arange(200) % 2, odd=(np.arange(200) + 1) % 2)
+    assert "of the intercept, 'even' and 'odd' apart" in _plain(ps.fit(dummies, "y", ["z", "even", "odd"]).summary())
