@@ -67,20 +67,9 @@ def _together(factors: FloatArray, row_counts: Sequence[int], free: int) -> list
             made.append(PartitionMoments(factors[number], rows, free))
             continue
         factor = factors[number] if factors.shape[1] <= width + 1 else triangles[number]
-        one = object.__new__(PartitionMoments)
-        one.__dict__.update(
-            factor=factor,
-            row_count=rows,
-            free_columns=free,
-            source_rows=None,
-            root=factor[:, :width],
-            inverse_root=inverses[number] * units[number][:, None],
-            solution=solutions[number] * units[number],
-            loss=float(losses[number]) if rows > width else 0.0,
-            rank=width,
-            condition=conditions[number],
-        )
-        made.append(one)
+        inverse_root, solution = inverses[number] * units[number][:, None], solutions[number] * units[number]
+        known = inverse_root, solution, float(losses[number]), width, conditions[number]
+        made.append(PartitionMoments.solved(factor, rows, free, *known))
     return made
 
 

@@ -95,6 +95,22 @@ class PartitionMoments:
         cls, factor: FloatArray, row_count: int, free_columns: int, solution: Solution, target: int
     ) -> PartitionMoments:
         """Moments from a factor and a solution of it: of one of its targets, the last column of the factor."""
+        found = solution.inverse_root, solution.coefficients[:, target], float(solution.residual_sums[target])
+        return cls.solved(factor, row_count, free_columns, *found, solution.rank, float(solution.condition))
+
+    @classmethod
+    def solved(
+        cls,
+        factor: FloatArray,
+        row_count: int,
+        free_columns: int,
+        inverse_root: FloatArray,
+        solution: FloatArray,
+        loss: float,
+        rank: int,
+        condition: float,
+    ) -> PartitionMoments:
+        """Moments of which all is known that is otherwise found from the factor."""
         moments = object.__new__(cls)
         moments.__dict__.update(
             factor=factor,
@@ -102,11 +118,11 @@ class PartitionMoments:
             free_columns=free_columns,
             source_rows=None,
             root=factor[:, :-1],
-            inverse_root=solution.inverse_root,
-            solution=solution.coefficients[:, target],
-            loss=float(solution.residual_sums[target]) if row_count > solution.rank else 0.0,
-            rank=solution.rank,
-            condition=float(solution.condition),
+            inverse_root=inverse_root,
+            solution=solution,
+            loss=loss if row_count > rank else 0.0,
+            rank=rank,
+            condition=condition,
         )
         return moments
 
