@@ -44,6 +44,14 @@ def _of_squares(rival: str, rest: str = "") -> Callable[[Figures], str]:
     return said
 
 
+def _of_one_thread(figures: Figures) -> str:
+    mine, theirs = (float(figures[name]["best_cpu_seconds"]) for name in ("ours", "intelex"))
+    return (
+        f"{mine:.3f} s of processor against {theirs:.3f} s: the sums are made by all threads, but checks of the input, "
+        "coefficients, standard errors and the record by one"
+    )
+
+
 _FACTORS = "; the rest are factors of all columns that show whether doubles can be trusted, and an inverse for errors"
 
 
@@ -171,7 +179,14 @@ def _of_reading(figures: Figures) -> float:
 
 
 _TARGETS = (
-    Target("d8", "1,000,000 × 8: at most 0.9 of the time of intelex", times("ours", "intelex"), 0.9, False),
+    Target(
+        "d8",
+        "1,000,000 × 8: at most 0.9 of the time of intelex",
+        times("ours", "intelex"),
+        0.9,
+        False,
+        reason=_of_one_thread,
+    ),
     *(
         Target(
             name,

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from partsketch.common.linalg.blas import gram
-from partsketch.common.linalg.helpers import Helpers, helped_by, share, sharing_with
+from partsketch.common.linalg.helpers import Helpers, helped_by, share, shared_map, sharing_with
+from partsketch.common.linalg.solve_many import solve_factors, tall_factors
 
 
 def _with_helpers(count: int, work: object) -> None:
@@ -81,3 +82,31 @@ def test_threads_are_lent_for_as_long_as_they_are_wanted() -> None:
     own: set[int] = set()
     share([lambda: own.add(threading.get_ident())] * 9)
     assert own == {threading.get_ident()}
+
+
+def test_what_is_shared_comes_back_in_order_under_the_rules_of_who_asked() -> None:
+    both = threading.Barrier(2, timeout=10)
+
+    def squared(number: float) -> float:
+        both.wait()  # two threads, or nobody comes past
+        return float(np.square(number))
+
+    with sharing_with(1), np.errstate(over="ignore"):
+        assert shared_map(squared, [3.0, 1e200, 2.0, -1.0]) == [9.0, np.inf, 4.0, 1.0]
+    with sharing_with(1), np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        shared_map(squared, [1e200, 1e200])
+
+
+def test_many_triangles_have_the_same_bits_whoever_makes_them() -> None:
+    rng = np.random.default_rng(3)
+    rows = [rng.normal(size=(40, 7)) for _ in range(50)]
+    with sharing_with(2):
+        shared = tall_factors(rows)
+        solved = solve_factors(np.stack(shared), 1, 1, np.zeros(50))
+    alone = tall_factors(rows)
+    assert all(np.array_equal(one, other) for one, other in zip(shared, alone, strict=True))
+    for factor, solution in zip(alone, solved, strict=True):
+        (lonely,) = solve_factors(factor[None], 1, 1, np.zeros(1))
+        assert solution is not None
+        assert lonely is not None
+        assert np.array_equal(solution.coefficients, lonely.coefficients)

@@ -80,6 +80,9 @@ def _residual_sum(summaries: Sequence[Summary], features: tuple[str, ...], targe
     rows = np.vstack([_rows((*features, target), summary) for summary in summaries])
     if not features:
         return float(rows[:, 0] @ rows[:, 0])
+    if len(features) == 1 and rows[0, 0] and not rows[1:, 0].any():
+        # Of a triangle the first column explains the first row, and no other.
+        return float(rows[1:, 1] @ rows[1:, 1])
     return float(solve_least_squares(rows, features).residual_sums[0])
 
 

@@ -20,9 +20,8 @@ their share as the upper ends miss less often, as far as the draws have μ = 0: 
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,13 +105,16 @@ def excess_distributions(
     """Return the distribution of the excess loss, of it relative to the minimal loss, and its standard deviation."""
     rng = np.random.Generator(np.random.PCG64(_SEED))
     directions = _directions(law)
-    parts: list[_Draws] = []
-    # The numbers are drawn in one order, whatever is made of them where. Of many directions two would take memory.
+    under_way: list[Future[_Draws]] = []
+    # The numbers are drawn in one order, whatever is made of them where, and while something is made of others. Of many
+    # directions two would take memory.
     beside = 2 if len(directions.seen) <= _FEW_DIRECTIONS else 1
     with ThreadPoolExecutor(beside) as pool:
-        for _ in range(0, DRAWS // _AT_ONCE, beside):
-            chances = [_chances(law, directions, rng) for _ in range(min(beside, DRAWS // _AT_ONCE - len(parts)))]
-            parts += pool.map(partial(_draws, law, directions), chances)
+        for number in range(DRAWS // _AT_ONCE):
+            if number >= beside:
+                under_way[number - beside].result()
+            under_way.append(pool.submit(_draws, law, directions, _chances(law, directions, rng)))
+    parts = [one.result() for one in under_way]
     found = _Draws(*(np.concatenate([getattr(one, name) for one in parts]) for name in _Draws.__annotations__))
     # `own` is a mean, and so the scale must have the mean 1 where the loss is near its own sketch; elsewhere the scale
     # is the confidence distribution of a known fraction, which has another mean.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from partsketch.common.linalg.blas import triangular_factor, triangular_inverse, triangular_solve
+from partsketch.common.linalg.helpers import shared_map
 from partsketch.common.linalg.solution import FloatArray, Solution, conditions_of, gradients_left
 from partsketch.common.linalg.solve import (
     FAR,
@@ -30,6 +31,8 @@ WIDEST_OF_MANY = 128
 
 #: Numbers of the triangles that are solved at once: they stay in the cache.
 _NUMBERS_AT_ONCE = 2**18
+#: How many of them a thread takes at most, while others may take more.
+_MOST_AT_ONCE = 16
 
 
 def at_once(width: int) -> int:
@@ -40,10 +43,11 @@ def at_once(width: int) -> int:
 def tall_factors(parts: Sequence[FloatArray]) -> list[FloatArray]:
     """Return `tall_factor` of matrices that have the same columns."""
     width = parts[0].shape[1] if parts else 0
-    some = at_once(width)
     if not 0 < width <= WIDEST_OF_MANY:
-        return [tall_factor(part) for part in parts]
-    return [factor for i in range(0, len(parts), some) for factor in _tall_factors(parts[i : i + some])]
+        return shared_map(tall_factor, parts)
+    some = min(_MOST_AT_ONCE, at_once(width))
+    found = shared_map(_tall_factors, [parts[i : i + some] for i in range(0, len(parts), some)])
+    return [factor for factors in found for factor in factors]
 
 
 def _tall_factors(parts: Sequence[FloatArray]) -> list[FloatArray]:
@@ -99,6 +103,16 @@ def solve_factors(
     extra_roundings : array of shape (k,)
         Rounding of each triangle beyond that of doubles.
     """
+    found = shared_map(
+        lambda some: _solve_some(factors[some], target_count, free_columns, extra_roundings[some]),
+        [slice(i, i + _MOST_AT_ONCE) for i in range(0, len(factors), _MOST_AT_ONCE)],
+    )
+    return [solution for solutions in found for solution in solutions]
+
+
+def _solve_some(
+    factors: FloatArray, target_count: int, free_columns: int, extra_roundings: FloatArray
+) -> list[Solution | None]:
     count, rows, columns = factors.shape
     width = columns - target_count
     found: list[Solution | None] = [None] * count

@@ -15,7 +15,7 @@ from partsketch.sources.files.csv_stream import csv_options, open_csv, separator
 from partsketch.sources.files.paths import DataFiles
 
 #: Text that a thread parses at once: long enough that handing it over costs little, a few of them are held.
-CHUNK_BYTES = 1 << 22
+CHUNK_BYTES = 1 << 21
 
 #: Text without an end of a line outside quotes that is held before the plain way is tried.
 _LONGEST_LINE = 1 << 26
