@@ -97,3 +97,28 @@ def test_rounding_is_no_noise_of_partitions_either(intercept: Literal["common", 
         assert np.isnan(model.p_values).all()
     with pytest.raises(ps.InputError, match="leaves no residuals, and has no wild bootstrap"):
         summaries.fit("y", ["x"], vcov="wild", intercept=intercept)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_weights_beyond_doubles_explain_nothing() -> None:
+    rows = _rows().assign(y=lambda rows: 5 * rows["x"] + (rows["y"] - 100) / 10)
+    plain = ps.fit(rows, "y", ["x"])
+    for weight in (1e-308, 1e300):
+        same = ps.fit(rows.assign(w=weight), "y", ["x"], weights="w")
+        assert same.standard_errors == pytest.approx(plain.standard_errors, rel=1e-9)
+        assert same.r_squared == pytest.approx(plain.r_squared, rel=1e-9)
+    # The residuals have 6e307, the target 1e309: R² was 1.
+    large = ps.fit(rows.assign(w=1e306), "y", ["x"], weights="w")
+    assert large.column_coefficients == pytest.approx(plain.column_coefficients, rel=1e-12)
+    assert np.isnan(large.r_squared[0])
+    with pytest.raises(ps.InputError, match="residual sum of squares is beyond what a double holds: divide the target"):
+        ps.fit(rows.assign(w=1e306, y=100 * rows["y"]), "y", ["x"], weights="w")
+    with pytest.raises(ps.InputError, match="weights add up to more than a double holds"):
+        ps.fit(rows.assign(w=1e308), "y", ["x"], weights="w")
+    with pytest.raises(ps.InputError, match="There are no standard errors: the sizes of the columns"):
+        _ = ps.fit(rows.assign(w=1e-320), "y", ["x"], weights="w").standard_errors
+
+
+def test_a_whole_number_beyond_64_bits_is_a_sentence() -> None:
+    with pytest.raises(ps.InputError, match="cannot be read as a table: Python int too large"):
+        ps.fit(_rows().assign(x=pd.Series([2**70] * 60, dtype=object)), "y", ["x"])

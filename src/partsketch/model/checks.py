@@ -20,6 +20,11 @@ FloatArray = NDArray[np.float64]
 def check_solutions(solutions: Sequence[Solution], names: Sequence[str]) -> None:
     """Refuse solutions that do not solve their own equations: Fᵀ(t − F a) must be what rounding explains."""
     for solution, name in zip(solutions, names, strict=True):
+        if np.isinf(solution.residual_sums).any():
+            raise InputError(
+                "The residual sum of squares is beyond what a double holds: divide the target, or all weights, by a "
+                "constant."
+            )
         if not solution.gradient <= LARGEST_GRADIENT or not np.isfinite(solution.residual_sums).all():
             where = "" if len(solutions) == 1 else f" of {name!r}"
             raise InputError(
@@ -75,6 +80,8 @@ def checked_inference(inference: Inference) -> Inference:
     kept: dict[str, object] = {"around_exact": around}
     if not _hold(inference.standard_errors, inference.degrees_of_freedom, inference.covariance):
         kept |= {"standard_errors": None, "degrees_of_freedom": None, "covariance": None, "reason": reason}
+    if inference.standard_errors is None and not inference.reason:
+        kept["reason"] = reason
     if not _hold(inference.spread_standard_errors, inference.spread_degrees_of_freedom):
         kept |= {"spread_standard_errors": None, "spread_degrees_of_freedom": None}
     for name in ("noise_variance", "r_squared"):

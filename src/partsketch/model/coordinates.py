@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.errors import InputError
 from partsketch.common.linalg.solve_many import tall_factors
 from partsketch.summaries.summary import Summary, common_centre
 
@@ -131,7 +132,12 @@ def standardise(
     # Without a column of ones in the regression nothing can be taken off.
     centre = common_centre(summaries) if free else np.zeros(len(summaries[0].columns))
     picked = _Picked(summaries, chosen, centre)
-    unit = spread_units(picked.stacks, sum(summary.weight_sum for summary in summaries), free)
+    weight = sum(summary.weight_sum for summary in summaries)
+    if not np.isfinite(weight):
+        raise InputError(
+            "The weights add up to more than a double holds: divide all by a constant, which changes no coefficient."
+        )
+    unit = spread_units(picked.stacks, weight, free)
     spread = unit[len(features) :]
     unit[len(features) :] = np.where((spread > _LARGEST) | (spread < _SMALLEST), spread, 1.0)
     coordinates = Coordinates(len(features), free, centre[chosen], unit)
@@ -276,9 +282,11 @@ def spread_units(stacks: Callable[[], Iterable[FloatArray]], weight: float, free
         left = _sum(np.einsum("ij,ij->j", rows, rows) for rows in around)
         # What a constant column leaves is rounding.
         squares = np.where(left > _CONSTANT * squares, left, squares)
-        count = squares[0] * 4.0 ** float(exponents[0])
+        count = max(squares[0], 1e-300)
+    # The sum of the weights may be beyond doubles, its logarithm is not.
+    logarithm = np.log2(max(count, 1e-300)) + (2.0 * exponents[0] if free else 0.0)
     with np.errstate(all="ignore"):
-        spread = 0.5 * np.log2(squares / max(count, 1e-300))
+        spread = 0.5 * (np.log2(squares) - logarithm)
     # Spreads of small whole numbers are roots of fractions, half-way between two powers often: borders lie elsewhere.
     powers = np.where(np.isfinite(spread), np.floor(spread + 0.3) + exponents, 0.0)
     unit = np.ldexp(1.0, np.clip(powers, -1000, 1000).astype(np.int64))

@@ -32,7 +32,7 @@ def of_averaged_fit(
     if sketched:
         size = sum(summary.height for summary in summaries)
         total *= size / (size - regression.free_columns)
-    return variance, 1.0 - loss / total if total > 0 else None
+    return variance, 1.0 - loss / total if 0 < total < np.inf else None
 
 
 def explained_of(options: Mapping[str, Any]) -> str:
@@ -49,7 +49,7 @@ def known_r_squared(combination: Combination, number: int) -> float | None:
     if solution.total_sums is None:
         return None
     total = float(solution.total_sums[number])
-    return 1.0 - float(solution.residual_sums[number]) / total if total > 0 else None
+    return 1.0 - float(solution.residual_sums[number]) / total if 0 < total < np.inf else None
 
 
 def estimated_r_squared(
@@ -72,7 +72,7 @@ def estimated_r_squared(
         loss = noise * (rows - len(features))
     else:
         loss = float(combination.solutions[0].residual_sums[number])
-    return 1.0 - loss / total if total > 0 else None
+    return 1.0 - loss / total if 0 < total < np.inf else None
 
 
 def _residual_sum(summaries: Sequence[Summary], features: tuple[str, ...], target: str) -> float:
@@ -101,4 +101,4 @@ def is_rounding(loss: float, summaries: Sequence[Summary], regression: Regressio
     middle = regression.coordinates.centre[place] / regression.coordinates.unit[place]
     with np.errstate(over="ignore"):
         squares = float(column @ column + summaries[0].weight_sum * middle**2)
-    return loss <= float(np.finfo(np.float64).eps) ** 2 * squares
+    return np.isfinite(squares) and loss <= float(np.finfo(np.float64).eps) ** 2 * squares

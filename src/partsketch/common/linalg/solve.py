@@ -118,7 +118,7 @@ def in_units(solution: Solution, units: FloatArray) -> Solution:
     return replace(
         solution,
         coefficients=solution.coefficients * feature_units[:, None] / target_units,
-        residual_sums=solution.residual_sums / target_units**2,
+        residual_sums=solution.residual_sums / target_units / target_units,
         inverse_root=solution.inverse_root * feature_units[:, None],
     )
 

@@ -32,7 +32,7 @@ def table_rows(data: Any) -> Rows:
         if modules & {"duckdb", "_duckdb"}:
             return StreamRows(Reopened(partial(_open_stream, data), "DuckDB relation"), _open_stream(data).schema)
         reader = data if isinstance(data, pa.RecordBatchReader) else _open_stream(data)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
         reason = str(error).splitlines()[0].rstrip(".")
@@ -58,7 +58,7 @@ def other_rows(data: Any) -> Rows | None:
             return _lazy_rows(data)
         if callable(data) and not isinstance(data, type):
             return StreamRows(Reopened(partial(_called, data), "stream of Arrow batches"), _called(data).schema)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"The {type(data).__name__} cannot be read as a table: {reason}.") from error
     return None
