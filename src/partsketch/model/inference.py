@@ -56,15 +56,13 @@ class Inference:
     Attributes
     ----------
     standard_errors
-        From a model of independent noise, of one variance on all rows or, for averaged fits, in each partition; None
-        when unavailable.
+        From a model of independent noise, of one variance on all rows or in each averaged partition; None without one.
     degrees_of_freedom
         Of the t distribution.
     noise_variance
         Loss of the fit named by `noise_variance_of`, divided by rows less columns: the squared residual error.
     spread_standard_errors
-        From the spread of the averaged fits around their average, without a noise model; None when there are not at
-        least two fits to independent rows.
+        From the spread of averaged fits around their average, without a noise model; None without two such fits.
     spread_degrees_of_freedom
         Number of fits less one.
     r_squared
@@ -85,11 +83,8 @@ class Inference:
     vcov
         What the standard errors assume: "iid" noise as above; "HC0" to "HC3": a variance of its own in every row; or
         "CRV1", "CRV3", "wild": partitions, or the values of a column, are clusters.
-    wild
-        P-values and intervals of the wild bootstrap; None without one.
-    inverted
-        P-values and intervals of inverted tests, which hold however weak the data are; there may be no standard errors
-        beside them. None where standard errors suffice.
+    wild, inverted
+        P-values and intervals of the wild bootstrap, or of inverted tests where standard errors do not suffice.
     """
 
     standard_errors: FloatArray | None
@@ -113,8 +108,7 @@ class Inference:
         """Return the values as plain data; infinite degrees of freedom are the text "inf", which JSON can hold."""
         plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
         plain["around_exact"] = self.around_exact.to_dict()
-        for name, kept in (("wild", self.wild), ("inverted", self.inverted)):
-            plain[name] = None if kept is None else kept.to_dict()
+        plain |= {name: kept and kept.to_dict() for name, kept in (("wild", self.wild), ("inverted", self.inverted))}
         return {name: "inf" if value == np.inf else value for name, value in plain.items()}
 
     def errors_of(self, kind: str) -> tuple[FloatArray, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -100,6 +101,14 @@ def spread_of(model: Model, number: int, kind: str, of: str) -> Spread:
     if known.standard_errors is None:
         raise InputError(f"There are no intervals for exact least squares: {known.reason}.")
     return Spread(known.centre, known.standard_errors, known.degrees_of_freedom)
+
+
+def by_target(model: Model, value: Callable[[Spread], FloatArray | None], with_errors: bool = True) -> FloatArray:
+    """Return something of the true coefficients of every target, refused where it takes errors and there are none."""
+    for inference in model.inferences if with_errors else ():
+        inference.errors_of("model")
+    values = [np.asarray(value(spread_of(model, i, "model", TRUTH))) for i in range(len(model.target_names))]
+    return values[0] if len(values) == 1 else np.stack(values)
 
 
 def check_level(level: float) -> None:

@@ -17,7 +17,7 @@ from partsketch.model.certificate import Certificate
 from partsketch.model.effects import absorbed_column, effects_of, open_for_prediction
 from partsketch.model.inference import Inference
 from partsketch.model.instruments import InstrumentTests
-from partsketch.model.intervals import SUBJECTS, TRUTH, RestrictionTest, Spread, ends, spread_of
+from partsketch.model.intervals import SUBJECTS, TRUTH, RestrictionTest, ends, spread_of
 from partsketch.model.outlook import Outlook, Settled
 from partsketch.model.prediction_intervals import checked, errors_of_predictions, intervals_of_predictions
 from partsketch.model.record import Record
@@ -120,29 +120,22 @@ class Model:
     @property
     def standard_errors(self) -> FloatArray:
         """Standard errors in the order of `column_names`, by the vcov of the fit; (targets, columns) for several."""
-        values = [inference.errors_of("model")[0] for inference in self.inferences]
-        return values[0] if len(values) == 1 else np.stack(values)
+        return intervals.by_target(self, lambda spread: spread.errors)
 
     @property
     def t_values(self) -> FloatArray:
         """Coefficients in units of their standard errors, in the same order."""
-        for inference in self.inferences:
-            inference.errors_of("model")
-        return self._by_target(lambda spread: spread.tests()[0])
+        return intervals.by_target(self, lambda spread: spread.tests()[0])
 
     @property
     def p_values(self) -> FloatArray:
         """Two-sided p-values of the coefficients being zero, in the same order."""
-        return self._by_target(lambda spread: spread.tests()[1])
+        return intervals.by_target(self, lambda spread: spread.tests()[1], with_errors=False)
 
     @property
     def r_squared(self) -> FloatArray:
         """Share of each target's variation (around its mean, or zero without an intercept) explained; NaN: unknown."""
         return np.array([inference.r_squared for inference in self.inferences], dtype=np.float64)
-
-    def _by_target(self, value: Callable[[Spread], FloatArray | None]) -> FloatArray:
-        values = [np.asarray(value(spread_of(self, i, "model", TRUTH))) for i in range(len(self.target_names))]
-        return values[0] if len(values) == 1 else np.stack(values)
 
     def conf_int(self, level: float = 0.95, kind: str = "model", of: str = TRUTH) -> FloatArray:
         """Return confidence intervals for the coefficients, true ones or those of exact least squares.

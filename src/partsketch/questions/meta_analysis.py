@@ -23,7 +23,6 @@ from partsketch.questions.mixed_model import import_pandas
 from partsketch.questions.site_fits import site_fits
 from partsketch.questions.table import Cell, TableColumn
 from partsketch.questions.text import aligned
-from partsketch.sources.roles import listed
 from partsketch.summaries.tasks import INTERCEPT
 from partsketch.theory.meta_analysis import TAU_METHODS, PooledCoefficient, PooledEffect, pool
 
@@ -205,17 +204,13 @@ class MetaAnalysis:
     @property
     def _closer(self) -> list[str]:
         """Say where sites lie so close together that their spread promises more than their errors do."""
-        shorter = [
-            name
-            for name, pooled in zip(self.column_names, self.pooled, strict=True)
-            if pooled.random.upper - pooled.random.lower < pooled.fixed.upper - pooled.fixed.lower
-        ]
-        if not shorter:
-            return []
-        return [
-            f"Of {listed(shorter[:5])} the interval of random effects is shorter than that of the fixed effect: "
-            "partitions lie closer together than their errors, by chance; where one interval is wanted take the longer."
-        ]
+        lengths = [(one.random.upper - one.random.lower, one.fixed.upper - one.fixed.lower) for one in self.pooled]
+        shorter = [name for name, (random, fixed) in zip(self.column_names, lengths, strict=True) if random < fixed]
+        told = (
+            f"Of {', '.join(map(repr, shorter[:5]))} the interval of random effects is shorter than that of the fixed "
+            "effect: partitions lie closer together than their errors, by chance; take the longer where one is wanted."
+        )
+        return [told] if shorter else []
 
     @property
     def _predicts(self) -> bool:
