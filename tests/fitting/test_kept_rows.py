@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 import partsketch as ps
 from partsketch.engines.local import LocalEngine
+from partsketch.fitting.robust.errors import RowErrors
 from partsketch.fitting.robust.kept_rows import MANY_CLUSTERS, keeps_rows
 
 FEATURES = ["a", "b", "c"]
@@ -86,6 +88,29 @@ def test_kept_rows_have_the_same_bits_everywhere(kind: str, tmp_path: Path) -> N
                 if isinstance(data, Path) or engine.threads == 3:
                     found = ps.fit(data, "y", columns, vcov={kind: "id"}, engine=engine).standard_errors
                     np.testing.assert_array_equal(found, known)
+
+
+def test_kept_rows_that_travelled() -> None:
+    """Rows that other processes kept begin anywhere in the memory that they arrive in."""
+    table = kept()
+    known = ps.fit(table, "y", FEATURES, vcov="CRV1:id").standard_errors
+
+    def moved(matrix: Any) -> Any:
+        room = bytearray(matrix.nbytes + 8)
+        place = np.frombuffer(room, np.uint8, matrix.nbytes, 3).view(matrix.dtype).reshape(matrix.shape)
+        place[...] = matrix
+        assert not place.flags.aligned
+        return place
+
+    run = RowErrors._pass
+    with pytest.MonkeyPatch.context() as patch:
+
+        def travelled(errors: RowErrors, request: Any) -> Any:
+            whole = run(errors, request)
+            return replace(whole, matrices=tuple(map(moved, whole.matrices)))
+
+        patch.setattr(RowErrors, "_pass", travelled)
+        np.testing.assert_array_equal(ps.fit(table, "y", FEATURES, vcov="CRV1:id").standard_errors, known)
 
 
 def test_kept_rows_of_which_a_cluster_has_nearly_all() -> None:

@@ -59,7 +59,9 @@ class _Rows:
     """The rows that the pass kept, segment by segment."""
 
     def __init__(self, whole: Piece) -> None:
-        self.parts, self.clusters, starts = whole.matrices[::3], whole.matrices[1::3], whole.matrices[2::3]
+        # What came from elsewhere may begin anywhere in its memory.
+        matrices = [np.require(matrix, np.float64, ["C", "A"]) for matrix in whole.matrices]
+        self.parts, self.clusters, starts = matrices[::3], matrices[1::3], matrices[2::3]
         addresses, clusters = (
             np.array([part.__array_interface__["data"][0] for part in parts], dtype=np.int64)
             for parts in (self.parts, self.clusters)
