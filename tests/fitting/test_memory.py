@@ -17,8 +17,13 @@ import scipy.sparse
 import partsketch as ps
 from partsketch import InputError
 from partsketch.common import free_memory
+from partsketch.engines.wholes import MOST_WAITING
 from partsketch.fitting import memory
-from partsketch.fitting.memory import Sizes, solving_bytes
+from partsketch.fitting.memory import Sizes, gathering_bytes, solving_bytes
+from partsketch.sketches.base import SketchSpecification
+from partsketch.sources.memory.arrays import array_source
+from partsketch.summaries.partitions import single_partition
+from partsketch.summaries.tasks import SummaryRequest
 
 MB = 10**6
 
@@ -176,6 +181,23 @@ def _rows(draw: np.random.Generator) -> pa.Table:
     X = draw.normal(size=(65_536, 20))
     columns = {f"x{i}": X[:, i] for i in range(20)}
     return pa.table({**columns, "g": draw.integers(0, 1000, 65_536), "y": X[:, 0] + draw.normal(size=65_536)})
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "count_sketch", "orthogonal"])
+def test_many_sketches_of_the_whole_are_counted_while_they_are_made(kind: str) -> None:
+    source = array_source(np.zeros((65_536, 20)), np.zeros(65_536))
+
+    def asked(sketches: int) -> SummaryRequest:
+        return SummaryRequest(SketchSpecification(kind, 84, 1), single_partition(65_536), True, sketches, 65_536)
+
+    one, many = (gathering_bytes(source, asked(count)) for count in (1, 10_000))
+    if kind == "orthogonal":
+        assert many == one  # one pass, one matrix for all
+        return
+    sketches = 10_000 * 84 * 22 * 8
+    assert many == one + sketches + MOST_WAITING
+    # What a checkpoint keeps is of all sketches: they are made at once.
+    assert gathering_bytes(source, asked(10_000), at_once=True) >= one + 4 * sketches
 
 
 @pytest.mark.slow

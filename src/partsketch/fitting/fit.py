@@ -121,7 +121,7 @@ def _check_memory(source: Source, request: SummaryRequest, options: FitOptions) 
     width = int(options.fit_intercept) + len(source.feature_names) + len(source.target_names)
     summaries = request.partitioning.count * request.sketches_per_partition
     sizes = Sizes(options.method, width, source.row_count, summaries, request.specification.size)
-    check_memory(sizes, gathering_bytes(source, request))
+    check_memory(sizes, gathering_bytes(source, request, options.checkpoint is not None))
 
 
 def estimated_columns(source: Source, options: FitOptions) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.free_memory import available_memory
 from partsketch.common.linalg.blas import padded_width, tile_rows_for
 from partsketch.common.units import bytes_text
-from partsketch.engines.wholes import MOST_WAITING, waiting_bytes
+from partsketch.engines.wholes import MOST_WAITING, piece_bytes, waiting_bytes
 from partsketch.sources.base import Source
 from partsketch.summaries.tasks import SummaryRequest
 
@@ -67,15 +67,21 @@ def solving_bytes(sizes: Sizes) -> int:
     return numbers * _NUMBER_BYTES
 
 
-def gathering_bytes(source: Source, request: SummaryRequest) -> int:
-    """Return what pieces of rows take at least until they are merged, and a tile of rows."""
+def gathering_bytes(source: Source, request: SummaryRequest, at_once: bool = False) -> int:
+    """Return what pieces of rows take at least until they are merged, and a tile of rows.
+
+    `at_once` says that there is one pass, however many partitions or sketches there are: a checkpoint keeps them all.
+    """
     width = int(request.fit_intercept) + len(source.feature_names) + len(source.target_names)
     rows = request.segment_rows if source.row_count is None else min(request.segment_rows, source.row_count)
     tile = min(rows, tile_rows_for(padded_width(width))) * width * _NUMBER_BYTES
-    if request.partitioning.bounds is not None:
+    many = request.accumulators_per_partition > 1
+    if request.partitioning.bounds is not None and not many:
         return tile
+    # Sketches of the whole that are done wait for those of later passes.
+    done = piece_bytes(source, request) if many else 0
     waiting = waiting_bytes(source, request)
-    return tile + (min(waiting, MOST_WAITING) if source.replayable else waiting // 2)
+    return tile + done + (min(waiting, MOST_WAITING) if source.replayable and not at_once else waiting // 2)
 
 
 def check_memory(sizes: Sizes, gathering: int = 0, ways_out: str = "") -> None:

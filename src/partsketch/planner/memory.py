@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from partsketch.common.linalg.blas import padded_width, tile_rows_for
+from partsketch.engines.wholes import MOST_WAITING
 from partsketch.planner.costs import summary_bytes
 from partsketch.planner.work import Work
 from partsketch.sketches.base import get_sketch
@@ -14,6 +15,8 @@ _BLOCK_ROWS = 32768
 _PAGE_BYTES = 2**20
 #: Blocks of text that a CSV reader has in hand.
 _CSV_READER_BYTES = 12e6
+#: Rows that wait with every sketch of the whole until there are enough for a product.
+_KEPT_ROWS = 256
 
 
 def peak_bytes(work: Work, cores: int) -> float:
@@ -24,15 +27,18 @@ def peak_bytes(work: Work, cores: int) -> float:
     workers = min(cores, work.tasks)
     padded = padded_width(work.width)
     tile = 2 * tile_rows_for(padded) * padded * NUMBER_BYTES
-    strip = get_sketch(work.sketch).cost.buffer_numbers * work.sketches * NUMBER_BYTES
+    strip = get_sketch(work.sketch).cost.buffer_numbers * NUMBER_BYTES
     one = summary_bytes(work)
-    # Pieces that wait to be merged, and every summary.
-    held = 2 * workers * one + work.summaries * one / work.sketches
+    # Pieces that are made and wait to be merged, bounded by the passes that many sketches of the whole are made in.
+    pieces = 4 * workers * one
+    if work.sketches > 1:
+        pieces = min(pieces + workers * _KEPT_ROWS * work.width * work.sketches * NUMBER_BYTES, MOST_WAITING)
+    summaries = work.summaries * one / work.sketches
     # Copies of what is solved at once; after that the small matrices of certificate and inference.
     solved_rows = work.summary_rows * (work.summaries if work.method == "stack" else 1)
     copies = max(4 * solved_rows, 14 * work.width * work.summaries)
     solving = (copies + 12 * work.width) * work.width * NUMBER_BYTES
-    return workers * (tile + strip + 2 * one + _reading_bytes(work)) + held + solving
+    return workers * (tile + strip + _reading_bytes(work)) + pieces + summaries + solving
 
 
 def _reading_bytes(work: Work) -> float:
