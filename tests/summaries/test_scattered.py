@@ -113,3 +113,14 @@ def test_orthogonal_sketches_of_the_whole_share_one_pass(monkeypatch: pytest.Mon
     request = SummaryRequest(SketchSpecification("orthogonal", 20, 5), single_partition(ROWS), True, 7, ROWS)
     monkeypatch.setattr(wholes, "MOST_WAITING", 1)
     assert passes_over(source, request) == [request]
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_blocks_without_rows_of_a_pass(many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is sorted by its partitions: most blocks have nothing for a pass."""
+    source = LabelledSource.from_values(_source("near"), np.arange(ROWS) * COUNT // ROWS)
+    request = SummaryRequest(SketchSpecification("gaussian", 9, 11), Partitioning(source.partition_values), True)
+    once = gather(source, request, LocalEngine(1, block_rows=180))
+    monkeypatch.setattr(scattered, "_are_many", lambda source, request: many)
+    monkeypatch.setattr(wholes, "MOST_WAITING", 40_000)
+    _same(once, gather(source, request, LocalEngine(1, block_rows=180)))

@@ -50,6 +50,9 @@ def _by_partition(partitions: IntArray, group: range | None) -> tuple[IntArray, 
     if group is not None:
         first, last = np.searchsorted(found, [group.start, group.stop])
         order, found = order[first:last], found[first:last]
+    if not len(found):
+        # Of a sorted file most blocks have no rows of a group.
+        return order, []
     present, starts = np.unique(found, return_index=True)
     stops = np.append(starts[1:], len(found))
     return order, list(zip(present.tolist(), starts.tolist(), stops.tolist(), strict=True))
