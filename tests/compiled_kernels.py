@@ -66,10 +66,27 @@ def ask_files() -> None:
         ps.fit(path, "y ~ bs(a, 4) * C(site) + log(weight)").predict(path)
 
 
+def ask_rarer_things() -> None:
+    """Refine, diagnose groups, encode many levels, read CSV, and sketch with numbers of the operating system."""
+    rows, levels = table(), pa.array([f"z{number % 40}" for number in range(ROWS)])
+    X, y = rows.select(["a", "b", "c"]).to_pandas().to_numpy(), rows["y"].to_numpy()
+    for matrix in (X, sp.csr_matrix(np.where(np.abs(X) > 1, X, 0.0))):
+        for weights in (None, np.linspace(0.5, 1.5, ROWS)):
+            ps.SketchedRegression(route="iterate").fit(matrix, y, weights)
+    ps.diagnose(rows, "y", ["a", "b"], partition_by="group")
+    ps.diagnose(rows, "y", ["a", "b"], n_partitions=3)
+    ps.fit(rows.append_column("zone", levels), "y", ["a", "zone"], encode=True)
+    ps.sketch(rows, "y", ["a", "b"], private=True)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        rows.slice(0, 1000).to_pandas().to_csv(path, index=False)
+        ps.fit(str(path), "y", ["a", "b"])
+
+
 def main() -> None:
-    """Do both, each in a process of its own, and say nothing of what the fits warn of."""
+    """Do all, each in a process of its own, and say nothing of what the fits warn of."""
     with ProcessPoolExecutor(2, initializer=warnings.simplefilter, initargs=("ignore",)) as processes:
-        for done in [processes.submit(work) for work in (fit_arrays, ask_files)]:
+        for done in [processes.submit(work) for work in (fit_arrays, ask_files, ask_rarer_things)]:
             done.result()
 
 
