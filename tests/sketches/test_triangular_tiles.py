@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from partsketch import SketchedRegression
 from partsketch.common.linalg.column_kernels import column_addresses
 from partsketch.sketches.accumulator import DenseRows
-from partsketch.sketches.gram import Products
+from partsketch.sketches.gram import Products, add_scaled
 from partsketch.sketches.kernels.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
 from partsketch.sketches.triangular import TriangularAccumulator, TriangularSketch
 
@@ -92,7 +92,7 @@ def test_an_accumulator_that_begins_again_is_like_new() -> None:
 def test_preparing_loads_what_a_fit_of_rows_in_memory_uses() -> None:
     """A fit after it finds everything compiled: nothing is compiled or loaded while a clock runs."""
     TriangularSketch().prepare()
-    kernels = (add_scaled_gram, add_tiles_of_rows, add_tiles_of_columns)
+    kernels = (add_tiles_of_rows, add_tiles_of_columns)
     before = [len(kernel.signatures) for kernel in kernels]
     assert all(before)
     rng = np.random.default_rng(0)
@@ -133,3 +133,16 @@ def test_single_numbers_become_doubles_on_the_way(width: int, weighted: bool) ->
     single[66_000, width - 1] = np.nan
     with pytest.raises(ValueError, match="row 66000"):
         SketchedRegression("exact").fit(single, target)
+
+
+@pytest.mark.parametrize("width", [5, 54, 300])
+def test_one_tile_is_added_to_the_same_bits_with_and_without_the_compiler(width: int) -> None:
+    rng = np.random.default_rng(width)
+    rows = rng.normal(size=(width + 3, 2 * width))
+    product, scale = rows @ rows.T, np.ldexp(1.0, rng.integers(-40, 40, width)).astype(np.float64)
+    total, before = 3 * product[:width, :width], rng.uniform(1.0, 2.0, width)
+    plain, compiled = np.empty((width, width)), np.empty((width, width))
+    assert add_scaled(total, product, scale, before, plain) == add_scaled_gram(total, product, scale, before, compiled)
+    assert np.array_equal(plain, compiled)
+    product[1, 1] = np.nan
+    assert add_scaled(total, product, scale, before, plain) == -1.0

@@ -165,6 +165,22 @@ def _bound(matrix: FloatArray, sizes: FloatArray, safe: FloatArray) -> float:
     return max(float(1.0 / (_FAR_FROM_ZERO * SAFE_INFLATION)), of_first * float(sizes[0] / safe[0]))
 
 
+def add_scaled(total: FloatArray, product: FloatArray, scale: FloatArray, before: FloatArray, out: FloatArray) -> float:
+    """Do what `add_scaled_gram` does, to the same bits, with nothing to compile; of many columns on all threads."""
+
+    def add(begin: int) -> None:
+        here = slice(begin, min(begin + _ROWS_AT_ONCE, scale.size))
+        with np.errstate(all="ignore"):
+            np.multiply(scale[here, None], scale, out=out[here])
+            out[here] *= product[here, : scale.size]
+            out[here] += total[here]
+
+    share([partial(add, begin) for begin in range(0, scale.size, _ROWS_AT_ONCE)])
+    if not np.isfinite(np.diagonal(product)[: scale.size]).all():
+        return -1.0
+    return float((np.diagonal(out) / before).max(initial=0.0))
+
+
 def power_of_two(sizes: FloatArray) -> FloatArray:
     """Return the powers of two that bring positive sizes closest below one; one for a size of zero."""
     exponents = np.frexp(sizes)[1]

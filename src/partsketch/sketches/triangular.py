@@ -27,8 +27,8 @@ from partsketch.sketches.accumulator import Accumulator, Columns, DenseRows, Flo
 from partsketch.sketches.base import Sketch, SketchSpecification
 from partsketch.sketches.centre import middle
 from partsketch.sketches.cost import SketchCost
-from partsketch.sketches.gram import Products, inflation, power_of_two
-from partsketch.sketches.kernels.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
+from partsketch.sketches.gram import Products, add_scaled, inflation, power_of_two
+from partsketch.sketches.kernels.gram_sums import add_tiles_of_columns, add_tiles_of_rows
 
 #: Columns of a smaller norm have squares that lose digits by underflow: not for the plain Gram matrix of raw columns.
 _SMALLEST_NORM = 1e-140
@@ -174,7 +174,7 @@ class TriangularAccumulator(Accumulator):
             return False
         scale, total = self._units(norms)
         candidate = self._spare
-        growth = add_scaled_gram(total.high, product, scale, self._before, candidate)
+        growth = add_scaled(total.high, product, scale, self._before, candidate)
         if not 0 <= growth < np.inf or not self._is_safe(candidate, growth):
             return False
         self._total, self._spare = Products(scale, candidate), total.high
