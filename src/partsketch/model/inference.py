@@ -17,8 +17,9 @@ from partsketch.model.around_exact import (
     infer_around_exact,
     raw_covariance,
 )
+from partsketch.model.cancellation import known_loss
 from partsketch.model.certificate_estimates import weighted_fit
-from partsketch.model.explained import estimated_r_squared, is_rounding, known_r_squared, of_averaged_fit
+from partsketch.model.explained import estimated_r_squared, known_r_squared, of_averaged_fit
 from partsketch.model.kept_intervals import KeptIntervals
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
@@ -258,10 +259,10 @@ def _of_exact(
 ) -> tuple[CoefficientCovariance, FloatArray | None]:
     """`σ̂² G⁻`, with the inverse that belongs to the solution, and its errors; of too many columns these alone."""
     solution, row_count = combination.solutions[0], exact_rows(combination, summaries)
-    freedom, loss = row_count - solution.rank, float(solution.residual_sums[number])
+    freedom = row_count - solution.rank
     if freedom <= 0:
         raise InputError(f"{row_count} rows leave no degrees of freedom after rank {solution.rank}.")
-    variance = 0.0 if is_rounding(loss, summaries, regression, number) else loss / freedom
+    variance = known_loss(combination, summaries, regression, number) / freedom
     if solution.inverse == "unknown":
         raise InputError("Refinement without a factor computes none; fit with route='factor' to have them.")
     root, coordinates = solution.inverse_root, regression.coordinates

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from partsketch.common.linalg.double_double import DoubleDouble
 from partsketch.common.linalg.solve import factor_of_rows
-from partsketch.model.coordinates import Coordinates, spread_units
+from partsketch.model.coordinates import Coordinates
+from partsketch.model.spread import spread_units
 from partsketch.summaries.summary import Summary, common_centre, joined_rows
 from partsketch.summaries.tasks import INTERCEPT
 
