@@ -161,6 +161,14 @@ def test_a_folder_is_for_one_process_at_a_time(tmp_path: Path) -> None:
         pass
 
 
+def test_a_link_to_a_folder_that_is_not_there_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("kept")
+    with open_checkpoint(tmp_path / "link", {}, 0, get_sketch("triangular")):
+        pass
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "kept" / "checkpoint.json").is_file()
+
+
 def test_places_that_cannot_be_used(tmp_path: Path) -> None:
     rows = in_memory("array", False)
     (tmp_path / "file").write_text("not a folder")

@@ -180,7 +180,9 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_only_one_figure(tmp_path: Path) -> None:
-    arguments = ["--output", str(tmp_path / "out"), "--quick", "--only", "figure-7"]
+    # A link that leads to no folder yet is followed.
+    (tmp_path / "link").symlink_to("out")
+    arguments = ["--output", str(tmp_path / "link"), "--quick", "--only", "figure-7"]
     done = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert done.exit_code == 0
     assert sorted(file.name for file in (tmp_path / "out" / "figures").iterdir()) == ["figure-7.png", "figure-7.svg"]

@@ -189,6 +189,12 @@ def write_atomically(path: Path, data: bytes, inputs: Iterable[str | os.PathLike
         temporary.write_bytes(data)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, unless it is there; a link that leads to none yet is followed."""
+    # The system makes no folder in the place of a link, not even where it leads to nothing.
+    Path(os.path.realpath(path)).mkdir(parents=True, exist_ok=True)
+
+
 def remove_abandoned(folder: Path) -> None:
     """Remove what killed processes left in a folder while they were writing; what is being written stays."""
     now = time.monotonic()

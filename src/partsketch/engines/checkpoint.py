@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from partsketch.common.errors import InputError, reason_of
-from partsketch.common.files import check_path, remove_abandoned, shown, write_atomically
+from partsketch.common.files import check_path, make_folder, remove_abandoned, shown, write_atomically
 from partsketch.engines.base import TaskOutcome
 from partsketch.engines.checkpoint_file import load_result, save_result
 from partsketch.sketches.base import Merging
@@ -99,7 +99,7 @@ def open_checkpoint(
     """
     check_path(folder, "use")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except FileExistsError as error:
         raise InputError(f"Cannot use {shown(folder)} as a checkpoint: it is not a folder; name one.") from error
     except OSError as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from partsketch.common.errors import InputError
-from partsketch.common.files import check_path, write_atomically
+from partsketch.common.files import check_path, make_folder, write_atomically
 from partsketch.paper.machine import machine, versions
 from partsketch.paper.results import Result, Row, fingerprint, to_csv
 from partsketch.paper.settings import Places, Settings
@@ -100,7 +100,7 @@ def run_study(
     raw = places.output / "raw"
     check_path(places.output)
     try:
-        raw.mkdir(parents=True, exist_ok=True)
+        make_folder(raw)
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"Cannot write to {places.output}: {reason}; choose another folder.") from error

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.common.files import make_folder
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.fitting.fit import Fit
 from partsketch.model.model import Model
@@ -191,7 +192,7 @@ class Rounds:
         """Keep everything in a folder: sketches, questions and answers."""
         place = Path(folder)
         try:
-            (place / "sketches").mkdir(parents=True, exist_ok=True)
+            make_folder(place / "sketches")
             for number in range(1, self.finished + 1):
                 (place / f"round-{number}").mkdir(exist_ok=True)
         except OSError as error:
