@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -134,3 +136,17 @@ def test_borders_of_blocks_are_not_borders_of_segments(kind: str, layout: str) -
     found = [gather(source, request, LocalEngine(1, block_rows=rows)).summaries for rows in (50, 49, 51, 1_000, 7)]
     for other in found[1:]:
         assert other == found[0]
+
+
+def test_what_waited_in_a_fold_is_gone_with_it() -> None:
+    """Of thousands of partitions it is hundreds of megabytes: it must not wait for a collection of cycles."""
+    gc.disable()
+    try:
+        fold = PieceFold(WORDS)
+        lonely = piece(0, 2)
+        fold.add(lonely)
+        held = weakref.ref(lonely)
+        del fold, lonely
+        assert held() is None
+    finally:
+        gc.enable()

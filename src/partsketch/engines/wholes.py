@@ -21,10 +21,10 @@ from partsketch.summaries.tasks import Piece, SummaryRequest
 
 #: Most bytes of pieces that wait to be merged. Partitions that lie all over the rows are all merged at once; when they
 #: are too many for this, the rows are read several times, each time for a group of them.
-MOST_WAITING = 2**27
+MOST_WAITING = 2**28
 #: Pieces of every partition that workers and what they handed in may hold, besides those in the tree.
 _UNDER_WAY = 6
-#: Rows that wait with every sketch until there are enough for a product, two workers together.
+#: Rows that wait with every sketch of the same rows until there are enough for a product, two workers together.
 _KEPT_ROWS = 512
 #: Height of the tree when the number of rows is not known.
 _UNKNOWN_LEVELS = 16
@@ -58,15 +58,15 @@ def passes_over(source: Source, request: SummaryRequest) -> list[SummaryRequest]
     # Groups that are summed side by side take a line of a table each, and no tiles.
     if not source.replayable or sketch.by_group:
         return [request]
-    kept = _KEPT_ROWS * 8 * _width(source, request)
     if request.sketches_per_partition > 1 and not sketch.shares_pass:
-        sketches = request.sketches_per_partition
+        sketches, kept = request.sketches_per_partition, _KEPT_ROWS * 8 * _width(source, request)
         groups = _cut(sketches, waiting_bytes(source, request) + sketches * kept)
         return [replace(request, sketch_group=group) for group in groups]
     # Contiguous partitions come one after another, and what is merged of one is done with before the next.
     if request.partitioning.bounds is not None:
         return [request]
-    groups = _cut(count, waiting_bytes(source, request) + count * kept)
+    # One feeder takes the rows of many partitions in turn, so that no rows are kept with each.
+    groups = _cut(count, waiting_bytes(source, request))
     return [request] if len(groups) == 1 else [replace(request, group=group) for group in groups]
 
 

@@ -78,10 +78,13 @@ def gathering_bytes(source: Source, request: SummaryRequest, at_once: bool = Fal
     many = request.accumulators_per_partition > 1
     if request.partitioning.bounds is not None and not many:
         return tile
-    # Sketches of the whole that are done wait for those of later passes.
-    done = piece_bytes(source, request) if many else 0
     waiting = waiting_bytes(source, request)
-    return tile + done + (min(waiting, MOST_WAITING) if source.replayable and not at_once else waiting // 2)
+    in_passes = source.replayable and not at_once
+    # What is done waits for what later passes make.
+    done = 0
+    if many or (in_passes and waiting > MOST_WAITING):
+        done = request.partitioning.count * piece_bytes(source, request)
+    return tile + done + (min(waiting, MOST_WAITING) if in_passes else waiting // 2)
 
 
 def check_memory(sizes: Sizes, gathering: int = 0, ways_out: str = "") -> None:

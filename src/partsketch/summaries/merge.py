@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -29,7 +30,9 @@ class PieceFold:
     """
 
     def __init__(self, merging: Merging, is_known: Callable[[int, int], bool] = lambda level, segment: False) -> None:
-        self._merging = merging
+        # Not a method of this fold: it and its trees would hold one another, and what was merged into others would stay
+        # in memory until a collection of cycles.
+        self._merged = partial(_merged, merging)
         self._is_known = is_known
         self._folds: dict[int, TreeFold[Piece]] = {}
         self._patience: dict[int, int] = {}
@@ -57,9 +60,6 @@ class PieceFold:
     def take(self, partition: int) -> Piece | None:
         """Return all of a partition in one piece, and keep nothing of it; None when nothing of it came."""
         return self._folds.pop(partition).result() if partition in self._folds else None
-
-    def _merged(self, first: Piece, second: Piece) -> Piece:
-        return _merged(self._merging, first, second)
 
 
 def _merged(merging: Merging, first: Piece, second: Piece) -> Piece:
