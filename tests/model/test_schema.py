@@ -127,7 +127,8 @@ RULES: list[tuple[str, Any, str]] = [
     ("record.options.fit_intercept", 1, "'record.options.fit_intercept' is a number, not true or false"),
     ("record.options.fit_intercept", False, "'record.rank' is larger than the number of columns"),
     ("record.options.n_partitions", 0, "'record.options.n_partitions' is too small"),
-    ("record.options.alpha", [], "'record.options.alpha' is a list, not a single value"),
+    ("record.options.alpha", "1", "'record.options.alpha' is text, not a number"),
+    ("record.options.weighting", [], "'record.options.weighting' is a list, not a single value"),
     ("record.options.alpha", math.nan, "'record.options.alpha' is nan, not a finite number"),
     ("record.row_count", 301, "'record.row_count' is not that of 'record.partitions'"),
     ("record.row_count", 300.0, "'record.row_count' is a number, not a whole number"),
@@ -283,7 +284,7 @@ def test_reading_takes_no_more_memory_than_it_counts_on(tmp_path: Path, kind: st
     entries: list[Any] = np.random.default_rng(0).normal(size=200_000).tolist()
     if kind != "numbers":
         entries = [[] for _ in range(500_000)]
-    values["record"]["options"]["alpha"] = entries
+    values["record"]["options"]["weighting"] = entries
     path = tmp_path / "large.json"
     path.write_text(json.dumps({**values, "checksum": checksum(values)}, separators=(",", ":")))
     size = path.stat().st_size

@@ -111,6 +111,7 @@ _OPTIONS: dict[str, Any] = {
     "fit_intercept": bool,
     "sketch": str,
     "n_partitions": int,
+    "alpha": float | None,
     "limits": dict[str, Any] | None,
     "files": tuple[dict[str, Any], ...],
     "endogenous": tuple[str, ...],

@@ -237,9 +237,7 @@ def _fitted_by(model: Model) -> str:
         return "Lasso" if share == 1 else "Elastic net"
     if model.instruments is not None:
         return "Two-stage least squares"
-    alpha = model.record.options.get("alpha")
-    # Options of a model file may be anything: nobody computes with them.
-    return "Ridge regression" if isinstance(alpha, int | float) and alpha > 0 else "Least squares"
+    return "Ridge regression" if (model.record.options.get("alpha") or 0) > 0 else "Least squares"
 
 
 def _facts(model: Model, number: int, of: str) -> tuple[tuple[str, str], ...]:
