@@ -102,14 +102,14 @@ def test_kept_rows_that_travelled() -> None:
         assert not place.flags.aligned
         return place
 
-    run = RowErrors._pass
+    run = RowErrors.over_rows
     with pytest.MonkeyPatch.context() as patch:
 
         def travelled(errors: RowErrors, request: Any) -> Any:
             whole = run(errors, request)
             return replace(whole, matrices=tuple(map(moved, whole.matrices)))
 
-        patch.setattr(RowErrors, "_pass", travelled)
+        patch.setattr(RowErrors, "over_rows", travelled)
         np.testing.assert_array_equal(ps.fit(table, "y", FEATURES, vcov="CRV1:id").standard_errors, known)
 
 

@@ -79,7 +79,7 @@ class RowErrors:
     def noted_in(self, model: Model, solution: Solution, regression: Regression) -> Model:
         """Return the model of a solution with these errors in place of those of independent noise of one variance."""
         request = self._request(solution, regression)
-        whole, kept = self._pass(request), None
+        whole, kept = self.over_rows(request), None
         if request.keeps_rows:
             kept = cluster_squares(request, whole, solution.rank, lambda cluster: self.source.partition_values[cluster])
         found = [
@@ -120,7 +120,8 @@ class RowErrors:
         _check_memory(request, len(regression.targets), self.source.row_count)
         return request
 
-    def _pass(self, request: ScoreRequest) -> Piece:
+    def over_rows(self, request: ScoreRequest) -> Piece:
+        """Return what one pass over all rows adds up to."""
         tasks = make_tasks(self.source, request.partitioning, segment_rows=request.segment_rows)
         collected = Collector(request, tasks)
         for outcome in run_tasks(self.engine, self.source, request, tasks, range(len(tasks)), Tolerance()):
