@@ -45,7 +45,7 @@ setup: $(STAMPS)/dev $(STAMPS)/compiled
 # The smoke suite is for other versions and the wheel (make lowest, make test-wheel): all that it does is tested elsewhere.
 # Three processes for two cores: the one with the clusters waits for them much of its time.
 test: setup
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --ignore tests/smoke
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/smoke
 
 # While developing: no clusters, browsers, simulations or anything else that takes a fifth of a second; under a minute
 # once the kernels are compiled.
@@ -54,7 +54,7 @@ test-quick: setup
 
 # How long every test takes, on a quiet machine: decides which are quick, and with which files a run begins.
 durations: setup
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --junitxml=.pytest_cache/durations.xml
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --junitxml=.pytest_cache/durations.xml
 	$(BIN)/python -m tests.durations .pytest_cache/durations.xml
 
 # Small faults put into the program one by one: which of them do the tests not see? A quarter of an hour on two cores,

@@ -84,7 +84,7 @@ def test_kept_rows_have_the_same_bits_everywhere(kind: str, tmp_path: Path) -> N
     for columns in (["a", "b", "c"], ["a", "b", "single"]):
         known = ps.fit(table, "y", columns, vcov={kind: "id"}, engine=LocalEngine(1)).standard_errors
         for data in (table, tmp_path / "rows.parquet"):
-            for engine in (LocalEngine(2, block_rows=7), LocalEngine(3, 50_001)):
+            for engine in (LocalEngine(2, block_rows=701), LocalEngine(3, 50_001)):
                 if isinstance(data, Path) or engine.threads == 3:
                     found = ps.fit(data, "y", columns, vcov={kind: "id"}, engine=engine).standard_errors
                     np.testing.assert_array_equal(found, known)
