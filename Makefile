@@ -43,7 +43,6 @@ quickstart: $(STAMPS)/run
 setup: $(STAMPS)/dev $(STAMPS)/compiled
 
 # The smoke suite is for other versions and the wheel (make lowest, make test-wheel): all that it does is tested elsewhere.
-# Three processes for two cores: the one with the clusters waits for them much of its time.
 test: setup
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/smoke
 
