@@ -127,16 +127,10 @@ class DataRequest:
 
     def check_private(self, source: Source) -> None:
         """Refuse a private summary with numbers that were found of its rows: ends of splines are values of rows."""
-        from partsketch.sources.formula.given import written_knots
+        from partsketch.sources.formula.given import found_of_rows
 
         design = source.encoding.design
-        given = {} if self.levels is None else self.levels
-        told = [
-            text
-            for factor in (() if design is None else design.factors)
-            for text, _ in factor.state
-            if text not in given and text not in written_knots(factor)
-        ]
+        told = [] if design is None else found_of_rows(design.factors, self.levels)
         if told:
             raise InputError(
                 f"A private sketch would tell what was found of the rows for {told[0]!r}: agree on these numbers with "

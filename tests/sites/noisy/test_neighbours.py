@@ -19,7 +19,9 @@ from partsketch.summaries.noisy_summary import BESIDE_DIAGONAL, ON_DIAGONAL, uni
 from tests.sites.noisy.files import table
 
 BOUNDS = {"a": (0, 100), "b": (-4, 4), "y": (-20, 30)}
+SPLINE = "bs(a, knots=[50], degree=1, lower_bound=0, upper_bound=100)"
 OTHERS = {"k": (0, 10), "log(k)": (-1, 3), "center(a)": (-50, 50), "sqrt(a)": (0, 10)}
+OTHERS |= {f"{SPLINE}[{number}]": (0, 1) for number in (1, 2)}
 ROWS = {**table(40).to_pydict(), "k": ["1", "2"] * 20, "g": ["u", "v"] * 20}
 
 #: What the last row has, what is asked, and which features need bounds: formulas, levels, values that decide how a text
@@ -36,6 +38,7 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"g": "w"}, {"target": "y ~ a + g", "levels": {"g": ["w", "v", "u"]}}, "a"),
     ({"a": "200"}, {"target": "y ~ center(a)", "levels": {"center(a)": [50.0, 1.0]}}, "center(a)"),
     ({"a": "-1"}, {"target": "y ~ sqrt(a)"}, "sqrt(a)"),
+    ({"a": "99"}, {"target": f"y ~ {SPLINE}"}, f"{SPLINE}[1]|{SPLINE}[2]"),
 ]
 
 
@@ -56,7 +59,8 @@ def test_neighbours_differ_in_sums_alone(
     """Without noise, and in whole steps: what is told besides the sums must not depend on a row."""
     monkeypatch.setattr(mechanism, "draw_noise", lambda count, epsilon, delta: [0] * count)
     monkeypatch.setattr(secrets, "token_hex", lambda count: "0" * 2 * count)
-    bounds = {name: (BOUNDS | OTHERS)[name] for name in [*bounded.split(), "y"]}
+    names = bounded.split("|" if "|" in bounded else None)
+    bounds = {name: (BOUNDS | OTHERS)[name] for name in [*names, "y"]}
     made = []
     for number, row in enumerate((None, last)):
         data = written(tmp_path / f"{number}.csv", row)
@@ -75,6 +79,27 @@ def test_neighbours_differ_in_sums_alone(
     weights = [[ON_DIAGONAL if i == j else BESIDE_DIAGONAL * (i < j) for j in range(count)] for i in range(count)]
     # Sums were rounded to doubles: a few units of 10⁻¹⁶ of 40 rows.
     assert math.hypot(*(steps * weights).ravel()) <= mechanism.SENSITIVITY * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("last", ["", "9007199254740993.0"])
+def test_long_identifiers_of_text_files_are_no_levels(tmp_path: Path, last: str) -> None:
+    """One row that makes the column look different moved all others to levels beside theirs."""
+    levels = [str(2**53 + number) for number in range(5)]
+    lines = [f"{levels[number % 4]},{number}" for number in range(40)]
+    for number, rows in enumerate((lines, [*lines, f"{last},1"])):
+        path = tmp_path / f"{number}.csv"
+        path.write_text("\n".join(["k,y", *rows]) + "\n")
+        with pytest.raises(InputError, match=r"'C\(k\)' in the formula has whole numbers beyond 2\*\*53"):
+            ps.sketch(
+                str(path),
+                "y ~ C(k)",
+                levels={"k": levels},
+                missing="drop",
+                epsilon=1.0,
+                bounds={"y": (0, 50)},
+                site="north",
+                ledger=tmp_path / "ledger.jsonl",
+            )
 
 
 def test_what_no_file_can_hold_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,7 @@ REFUSED = [
     ("fare ~ bs(I(0 * hour), 4)", "needs a column of different values"),
     ("fare ~ scale(I(0 * hour))", "needs a column of different values"),
     ("fare ~ bs(hour, knots=[5, 99])", "must increase, from 0 to 23"),
+    ("fare ~ C(I(2**53 + hour))", "has whole numbers beyond 2**53, which doubles do not tell apart"),
     ("fare ~ fare", "'fare' is the target and a feature of the formula"),
     ("fare ~ C(zone, levels=['a'])", "Column 'zone' has the level"),
     ("fare ~ C(zone, contr.other)", "contrasts that are not known"),

@@ -22,6 +22,7 @@ from partsketch.sources.base import Source
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
 from partsketch.sources.formula.contrasts import written_levels
 from partsketch.sources.formula.design import CATEGORY, Factor
+from partsketch.sources.formula.given import found_of_rows
 from partsketch.summaries.file_header import name_fault
 from partsketch.summaries.noisy_file import MOST_NOISY_COLUMNS
 from partsketch.summaries.noisy_summary import NoisySummary, Promise, noise_of
@@ -97,11 +98,12 @@ def _check_found(source: Source, request: DataRequest) -> None:
     if design is None:
         return
     found = [factor.expression for factor in design.factors if factor.kind == CATEGORY and not _is_known(factor, given)]
-    found += [text for factor in design.factors for text, _ in factor.state if text not in given]
+    found += found_of_rows(design.factors, given)
     if found:
         raise InputError(
             f"What the formula needs for {found[0]!r} was found of the rows, and a file would tell it: give levels, "
-            "knots and other numbers that are publicly known (--levels)."
+            "knots and other numbers that are publicly known (--levels), or write levels=, knots=, lower_bound= and "
+            "upper_bound= in it."
         )
     if not design.intercept:
         raise InputError("A file with a promise holds the ones: leave '- 1' out, and combine without an intercept.")

@@ -8,20 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.sources.arrow_values import as_numbers, as_texts, coded
+from partsketch.sources.arrow_values import as_numbers, as_texts
 from partsketch.sources.base import FloatArray, IntArray
 from partsketch.sources.blocks import Indicators, Placed
-from partsketch.sources.faults import Fault, level_fault, missing_fault, number_faults
+from partsketch.sources.faults import Fault, missing_fault, number_faults
+from partsketch.sources.formula.categories import Coder
 from partsketch.sources.formula.dates import Dates, is_dates
-from partsketch.sources.formula.design import BASIS, CATEGORY, Design, Factor, Term, level_values
+from partsketch.sources.formula.design import BASIS, CATEGORY, Design, Factor, Term
 from partsketch.sources.formula.evaluation import Evaluator, Texts
 from partsketch.sources.formula.expressions import Values
 from partsketch.sources.storage import column_kind
 
 BlockColumn = NDArray[np.generic] | Indicators | Placed
-
-#: Range of whole numbers, beyond which levels are looked up by bisection.
-_WIDEST_TABLE = 1 << 16
 
 
 class RawColumns:
@@ -79,7 +77,7 @@ class Assembler:
     def __init__(self, design: Design, leaves_finiteness: bool) -> None:
         self._design, self._leaves_finiteness = design, leaves_finiteness
         self._coders = {
-            number: _Coder(factor) for number, factor in enumerate(design.factors) if factor.kind == CATEGORY
+            number: Coder(factor) for number, factor in enumerate(design.factors) if factor.kind == CATEGORY
         }
 
     def columns(self, values: Mapping[str, Any], length: int, faults: list[Fault]) -> list[BlockColumn]:
@@ -90,84 +88,13 @@ class Assembler:
         return features + [work.numbers(number) for number in self._design.targets]
 
 
-class _Coder:
-    """Turns the values of a category into the numbers of their levels."""
-
-    def __init__(self, factor: Factor) -> None:
-        self.factor = factor
-        self.code_of = {level: code for code, level in enumerate(factor.levels)}
-        values = level_values(factor)
-        kind: type[np.generic] = np.int64 if factor.level_type in ("integer", "truth") else np.float64
-        if kind is np.int64 and max(values) > np.iinfo(np.int64).max:
-            kind = np.uint64
-        self.levels = np.array(values, dtype=kind)
-        self.order = np.argsort(self.levels, kind="stable")
-        self.sorted = self.levels[self.order]
-        self.table: IntArray | None = None
-        if kind is np.int64 and len(self.levels) and int(self.sorted[-1]) - int(self.sorted[0]) < _WIDEST_TABLE:
-            self.table = np.full(int(self.sorted[-1]) - int(self.sorted[0]) + 1, -1, dtype=np.int64)
-            self.table[self.sorted - self.sorted[0]] = self.order
-
-    def codes(self, columns: RawColumns, evaluator: Evaluator, faults: list[Fault]) -> IntArray:
-        """Return the number of each row's level; faults where there is none."""
-        inner = self.factor.inner
-        if self.factor.level_type == "text":
-            (name,) = inner.names
-            codes, absent, unknown, texts = coded(columns.raw(name), self.code_of)
-            faults.extend([missing_fault(name, absent)] if absent.any() else [])
-            faults.extend([] if unknown is None else [level_fault(name, unknown, texts)])
-            return codes
-        values = category_values(self.factor, columns, evaluator)
-        codes, known = self._looked_up(values)
-        # What is missing has been noted where the column was read, and is not unknown as well.
-        unknown = ~known & ~np.isnan(values) if values.dtype.kind == "f" else ~known
-        if unknown.any():
-            texts = [level_text(value, self.factor.level_type) for value in values[unknown].tolist()]
-            faults.append(level_fault(self.factor.expression, unknown, texts))
-        return np.where(known, codes, -1)
-
-    def _looked_up(self, values: Values) -> tuple[IntArray, NDArray[np.bool_]]:
-        if self.table is not None and values.dtype.kind in "iu":
-            first, last = self.sorted[0], self.sorted[-1]
-            inside = (values >= first) & (values <= last)
-            codes = self.table[np.where(inside, values.astype(np.int64, copy=False) - first, 0)]
-            return codes, inside & (codes >= 0)
-        if values.dtype.kind in "iu" and self.sorted.dtype.kind in "iu":
-            # Two integer types would be compared as doubles, which confuses large numbers.
-            values = values.astype(self.sorted.dtype, copy=False)
-        place = np.minimum(np.searchsorted(self.sorted, values), len(self.sorted) - 1)
-        return self.order[place], self.sorted[place] == values
-
-
-def category_values(factor: Factor, columns: RawColumns, evaluator: Evaluator) -> Values:
-    """Return the numbers whose levels are counted: whole ones as such, for doubles confuse long identifiers."""
-    inner = factor.inner
-    if inner.text in inner.names or (len(inner.names) == 1 and inner.text == f"`{inner.names[0]}`"):
-        values = columns.plain(inner.names[0], True)
-        if values.dtype.kind in "iub" and factor.level_type != "number":
-            return values.astype(np.int64) if values.dtype.kind == "b" else values
-    numbers = evaluator.numbers(inner)
-    if factor.level_type == "number":
-        return numbers
-    whole = np.isfinite(numbers) & (np.abs(numbers) < 2**63)
-    rounded = np.where(whole, numbers, 0).astype(np.int64)
-    return rounded if (rounded == numbers).all() else numbers
-
-
-def level_text(value: Any, level_type: str) -> str:
-    """Return a level as text."""
-    if level_type == "truth":
-        return str(bool(value))
-    return str(int(value)) if level_type == "integer" and float(value).is_integer() else repr(value)
-
-
 class _BlockWork:
     """What is made of one block: every factor once."""
 
     check_finite = True
 
     def __init__(
-        self, design: Design, coders: Mapping[int, _Coder], columns: RawColumns, length: int, faults: list[Fault]
+        self, design: Design, coders: Mapping[int, Coder], columns: RawColumns, length: int, faults: list[Fault]
     ) -> None:
         self._design, self._coders, self._columns, self._length, self._faults = design, coders, columns, length, faults
         state = {text: numbers for factor in design.factors for text, numbers in factor.state}

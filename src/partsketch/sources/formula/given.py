@@ -42,6 +42,16 @@ def written_knots(factor: Factor) -> dict[str, tuple[float, ...]]:
     }
 
 
+def found_of_rows(factors: Sequence[Factor], given: Given | None) -> list[str]:
+    """Return the calls whose knots, ends, centres or spreads neither the sites nor the formula gave."""
+    return [
+        text
+        for factor in factors
+        for text, _ in factor.state
+        if text not in (given or {}) and text not in written_knots(factor)
+    ]
+
+
 def _with_given(factor: Factor, given: Given) -> Factor:
     levels = given.get(factor.expression) or written_levels(factor)
     single = factor.inner.names

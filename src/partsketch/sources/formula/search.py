@@ -14,8 +14,9 @@ from partsketch.common.errors import InputError
 from partsketch.sources.arrow_values import BoolArray, as_numbers, as_texts, distinct_texts
 from partsketch.sources.cluster.chunked import ChunkedRows
 from partsketch.sources.faults import Fault, Missing, complete_rows, missing_fault, number_faults
-from partsketch.sources.formula.assembly import RawColumns, category_values, level_text, made_faults
+from partsketch.sources.formula.assembly import RawColumns, made_faults
 from partsketch.sources.formula.bases import basis_of
+from partsketch.sources.formula.categories import category_values, level_text
 from partsketch.sources.formula.design import CATEGORY, NUMBER, Factor
 from partsketch.sources.formula.evaluation import Evaluator
 from partsketch.sources.formula.expressions import Expression, constants, stateful_calls
