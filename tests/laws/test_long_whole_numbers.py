@@ -85,3 +85,11 @@ def test_what_the_warning_advises_gives_the_exact_fit() -> None:
     assert_exact(ps.SketchedRegression("exact").fit(shifted, Y).model_, shifted, Y)
     rounded = judge(np.column_stack([whole.astype(np.float64), Z]), Y)
     assert rounded.loss > judge(shifted, Y).loss * 21 / 20
+
+
+def test_of_a_constant_it_is_not_known_whether_rounding_made_it_one() -> None:
+    rng = np.random.default_rng(1)
+    data = {"one": np.full(60, 1.7e18), "x": rng.normal(size=60), "y": rng.normal(size=60)}
+    (told,) = [text for text in warnings_of(data, method="exact") if "lies near" in text]
+    assert "became the same" in told
+    assert "of its spread" not in told

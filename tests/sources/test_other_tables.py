@@ -9,9 +9,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.feather
 import pytest
 
 import partsketch as ps
+from partsketch.sources.opening import open_source
 
 RNG = np.random.default_rng(0)
 TABLE = pa.table(
@@ -72,3 +74,29 @@ def test_lazy_frames_and_datasets_are_not_collected(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(pl.LazyFrame, "collect", few)
     np.testing.assert_array_equal(ps.fit(lazy, "y").coefficients, ps.fit(whole, "y").coefficients)
+
+
+@pytest.mark.parametrize("index", [None, "customer"])
+@pytest.mark.parametrize("kind", ["frame", "table", "parquet", "feather"])
+def test_an_index_of_pandas_is_no_feature_unless_it_is_named(kind: str, index: str | None, tmp_path: Path) -> None:
+    frame = TABLE.to_pandas().drop(columns=["year", "city"]).sort_values("y").rename_axis(index)
+    path = tmp_path / f"rows.{kind}"
+    if kind == "parquet":
+        frame.to_parquet(path)
+    elif kind == "feather":
+        pyarrow.feather.write_feather(pa.Table.from_pandas(frame), path)
+    data = {"frame": frame, "table": pa.Table.from_pandas(frame)}.get(kind, path)
+    name = index or "__index_level_0__"
+    for source in (open_source(data, target="y"), open_source(data, formula="y ~ .")):
+        assert source.feature_names == ("x",)
+        # A data frame in memory has an index, no column of it.
+        noted = f"Column '{name}' is the index of a pandas table and was left out"
+        assert [note.split(":")[0] for note in source.notes] == ([] if kind == "frame" else [noted])
+    if kind != "frame":
+        assert open_source(data, target="y", features=["x", name]).feature_names == ("x", name)
+
+
+def test_what_pandas_would_not_have_written_of_an_index_is_passed_over() -> None:
+    for said in (b"{", b"[]", b"{}", b'{"index_columns": 3}', b'{"index_columns": [{"kind": "range"}, 3]}'):
+        table = TABLE.replace_schema_metadata({b"pandas": said})
+        assert open_source(table, target="y").feature_names == ("x", "year", "city")

@@ -200,6 +200,9 @@ def _warnings(
             # Columns are measured from zero then; what the others leave of one is at least this.
             conditions = [1e16 if solution.aliased else solution.condition for solution in combination.solutions]
             places, spreads = spreads, spreads / np.clip(max(conditions), 1.0, 1e16)
+        else:
+            constant = {name for name, others in _aliased_everywhere(combination) if others == (INTERCEPT,)}
+            spreads = np.where([name in constant for name in regression.features], 0.0, spreads)
         yield from rounding_warnings(regression.features, places, spreads)
     yield from circumstances.warnings
     if circumstances.rows_dropped:

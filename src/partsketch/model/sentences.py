@@ -107,17 +107,25 @@ def rounding_warnings(
 ) -> list[str]:
     """Name columns so far from zero that not every whole number there is a double, if that is felt in their spread.
 
-    Nothing is said of columns at zero, or without any spread.
+    Of a column without any spread nobody knows whether it is constant, or became so.
     """
     steps = np.spacing(np.abs(places))
-    felt = (np.abs(places) >= _FIRST_GAP) & (spreads > 0) & (steps > _NOT_FELT * spreads)
+    felt = (np.abs(places) >= _FIRST_GAP) & (steps > _NOT_FELT * spreads)
     return [
-        f"{kind} {name!r} lies near {place:.3g}, where doubles are {step:g} apart: numbers between them, if there were "
-        f"any, were rounded when they became doubles, by up to {step / 2 / spread:.1g} of its spread. Take a constant "
-        "off it before, such as its smallest value."
+        f"{kind} {name!r} lies near {place:.3g}, where doubles are {step:g} apart: {_what_rounding_did(step, spread)}. "
+        "Take a constant off it before, such as its smallest value."
         for name, place, step, spread, told in zip(names, places, steps, spreads, felt, strict=True)
         if told
     ]
+
+
+def _what_rounding_did(step: float, spread: float) -> str:
+    if spread == 0:
+        return "numbers that differ by less, if there were any, became the same when they became doubles"
+    return (
+        f"numbers between them, if there were any, were rounded when they became doubles, by up to "
+        f"{step / 2 / spread:.1g} of its spread"
+    )
 
 
 def constant_target_warnings(target_range: NDArray[np.float64], names: Sequence[str]) -> list[str]:

@@ -125,13 +125,9 @@ def _end(sentence: str) -> str:
 def by_default(columns: Sequence[Column], selection: Selection) -> Selection:
     """Return the roles without those features that nobody named and that are none unless they are named.
 
-    These are dates, which no encoding makes numbers of, and folders that were given by name.
+    These are dates, which no encoding makes numbers of, folders that were given by name, and an index of pandas.
     """
-    left_out = [
-        column
-        for column in columns
-        if column.name in selection.features and (column.type_name in DATES or not column.by_default)
-    ]
+    left_out = [column for column in columns if column.name in selection.features and not column.by_default]
     if not left_out:
         return selection
     names = {column.name for column in left_out}
@@ -148,8 +144,8 @@ def left_out_note(column: Column) -> str:
     """Say that a column is no feature since nobody named it, and how to have it."""
     if column.type_name not in DATES:
         return (
-            f"Column '{column.name}' stands in the name of the folder alone and was left out: name it among the "
-            "features (--features) to have it."
+            f"Column '{column.name}' {column.aside} and was left out: name it among the features (--features) to "
+            "have it."
         )
     remedy = f"take what matters of it with a formula, such as {parts_of_dates(column)}"
     return (

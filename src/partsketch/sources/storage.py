@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
@@ -18,19 +19,25 @@ from partsketch.sources.files.paths import DataFiles
 Kind = Literal["number", "text", "other"]
 #: What types of dates are called, and of what else tells time.
 DATES = ("date", "timestamp", "time of day", "duration", "interval")
+_INDEX = "is the index of a pandas table"
 
 
 @dataclass(frozen=True)
 class Column:
     """A column of the data: its name, whether it can serve as numbers, and its type in words.
 
-    `by_default` says whether it is a feature where features are not named.
+    `aside` says, in words that follow its name, why it is no feature unless it is named; empty for most.
     """
 
     name: str
     kind: Kind
     type_name: str
-    by_default: bool = True
+    aside: str = ""
+
+    @property
+    def by_default(self) -> bool:
+        """Whether it is a feature where features are not named."""
+        return not self.aside and self.type_name not in DATES
 
     @property
     def is_null(self) -> bool:
@@ -145,7 +152,23 @@ def column_kind(arrow_type: Any) -> Kind:
 
 def schema_columns(schema: Any) -> tuple[Column, ...]:
     """Return the columns of an Arrow schema."""
-    return tuple(Column(field.name, column_kind(field.type), type_in_words(field.type)) for field in schema)
+    index = _index_names(schema)
+    return tuple(
+        Column(field.name, column_kind(field.type), type_in_words(field.type), _INDEX if field.name in index else "")
+        for field in schema
+    )
+
+
+def _index_names(schema: Any) -> frozenset[str]:
+    """Return the columns that pandas wrote as the index of a table: to those who wrote it they are no columns."""
+    if b"pandas" not in (schema.metadata or {}):
+        return frozenset()
+    try:
+        names = json.loads(schema.metadata[b"pandas"])["index_columns"]
+    except (ValueError, KeyError, TypeError):
+        return frozenset()
+    # An index that only counts is described, not written.
+    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
 
 
 def type_in_words(arrow_type: Any) -> str:

@@ -25,6 +25,15 @@ def test_like_partitions_get_no_warnings() -> None:
     assert len(found.advice) == 1
 
 
+def test_a_constant_is_no_column_of_zeros() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(400, 4))
+    X[:, 1], X[:, 2] = 0.0, 1.7e18
+    advice = ps.diagnose(X, "x3", n_partitions=4).advice
+    assert "Drop column 'x1': it is zero in every row." in advice
+    assert "Drop column 'x2': it is determined by the intercept." in advice
+
+
 def test_sorted_rows_should_be_shuffled() -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(4000, 3))

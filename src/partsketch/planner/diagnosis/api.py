@@ -130,7 +130,7 @@ def diagnose_source(source: Source, options: FitOptions) -> Diagnosis:
         coordinates, standard = standardise(gathered.summaries, features, (target,), free)
         moments = exact_moments(standard, features, target, free)
         random_moments = _random_moments(watched, coordinates)
-        return _judge(source, options, partitioning.names, features, moments, random_moments, watched)
+        return _judge(source, options, partitioning.names, features, moments, random_moments, watched, coordinates)
 
 
 def _random_moments(watched: WatchedSource, coordinates: Coordinates) -> list[PartitionMoments]:
@@ -156,9 +156,12 @@ def _judge(
     moments: list[PartitionMoments],
     random_moments: list[PartitionMoments],
     watched: WatchedSource,
+    coordinates: Coordinates,
 ) -> Diagnosis:
     pooled = pooled_moments(moments)
-    solution = solve_least_squares(pooled.factor, features, 1, int(options.fit_intercept))
+    # A constant is zero in these coordinates: only its location tells it from a column of zeros.
+    free, locations = int(options.fit_intercept), coordinates.locations
+    solution = solve_least_squares(pooled.factor, features, 1, free, locations=locations)
     assert watched.centre is not None
     seen = SeenRows(watched.influential, [part.row_count for part in moments], watched.centre)
     rows = seen.influential(names, features)

@@ -17,6 +17,7 @@ from partsketch.sources.storage import Column, Kind, RawBlock, Rows, StorageCapa
 
 #: What Hive and Spark call a folder of missing values.
 MISSING = "__HIVE_DEFAULT_PARTITION__"
+_IN_NAME_ALONE = "stands in the name of the folder alone"
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -50,7 +51,7 @@ class FolderColumn:
     @property
     def column(self) -> Column:
         """What a storage says of it."""
-        return Column(self.name, self.kind, self.type_name, by_default=not self.named)
+        return Column(self.name, self.kind, self.type_name, _IN_NAME_ALONE if self.named else "")
 
     def repeated(self, index: int, length: int, as_text: bool) -> Any:
         """Return the value of a file in so many rows, as an Arrow array."""
@@ -138,7 +139,7 @@ class FolderRows(StorageCapabilities):
         """The columns of the files, then those of the folders that no file has."""
         named = {folder.name for folder in self.folders if folder.named}
         inner = tuple(
-            replace(column, by_default=False) if column.name in named else column for column in self.rows.columns
+            replace(column, aside=_IN_NAME_ALONE) if column.name in named else column for column in self.rows.columns
         )
         known = {column.name for column in inner}
         return inner + tuple(folder.column for folder in self.folders if folder.name not in known)

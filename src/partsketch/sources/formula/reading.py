@@ -71,7 +71,9 @@ def parse_formula(text: str, columns: Sequence[Column], used: Sequence[str | Non
 def _sides(text: str, columns: Sequence[Column], used: Sequence[str | None]) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the terms on the left and on the right."""
     formulaic = load_formulaic()
-    usable = [column.name for column in columns if column.kind != "other" and column.name not in used]
+    usable = [
+        column.name for column in columns if column.kind != "other" and column.by_default and column.name not in used
+    ]
     try:
         read = bounded_parser(formulaic).get_terms(text, context={"__formulaic_variables_available__": usable})
         formula = formulaic.Formula(read)
@@ -105,13 +107,13 @@ def _quoting(text: str, columns: Sequence[Column]) -> str:
 
 
 def left_out_of_all(text: str, columns: Sequence[Column], used: Sequence[str | None]) -> tuple[str, ...]:
-    """Return a note for every column of dates that "." in a formula does not stand for."""
+    """Return a note for every column that "." in a formula does not stand for, such as those of dates."""
     plain = re.sub(r"""`[^`]*`|"[^"]*"|'[^']*'""", " ", text)
     if not re.search(r"(?<![\w.)\]])\.(?![\w.])", plain):
         return ()
     named = set(re.findall(r"\w+", plain))
-    dates = [column for column in columns if column.type_name in DATES and column.name not in (*used, *named)]
-    return tuple(map(left_out_note, dates))
+    left_out = [column for column in columns if not column.by_default and column.name not in (*used, *named)]
+    return tuple(map(left_out_note, left_out))
 
 
 def _is_plain(side: Any) -> bool:
