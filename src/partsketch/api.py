@@ -201,7 +201,8 @@ def sketch(
     allow, least_level_rows
         With a list, even an empty one, refuse what would show single rows if it became a file, as the command does:
         "few-rows", "few-exact-rows", "rare-levels" (fewer rows than least_level_rows), "leverage", "large-sketch",
-        unless it is in the list. None checks nothing: summaries that stay in memory show nothing to anybody.
+        "plain-rows" (a sketch that holds rows as they are), unless it is in the list. None checks nothing: summaries
+        that stay in memory show nothing to anybody.
     random_state
         Seed; a site without a name uses the same random numbers as `partsketch.fit`.
     levels

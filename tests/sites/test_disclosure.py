@@ -48,6 +48,10 @@ CASES: list[tuple[str, Any, dict[str, Any], str]] = [
     ("few-rows", table(29), {"sketch_size": 8}, "29 rows and tells of 3 parameters"),
     ("few-exact-rows", table(99), {"sketch": "triangular"}, "exact sums of products of 99 rows"),
     ("large-sketch", table(40), {"sketch_size": 40}, "40 sketch rows and stands for 40 rows"),
+    ("plain-rows", table(500), {"sketch": "row_sample", "sketch_size": 40}, "holds about 40 of 500 rows as they are"),
+    ("plain-rows", table(500), {"sketch": "leverage_sample", "sketch_size": 40}, "about 40 of 500 rows as they are"),
+    # 500 (1 − 1/60)⁴⁹⁹ = 0.11; of 40 sketch rows it would be 0.002.
+    ("plain-rows", table(500), {"sketch": "count_sketch", "sketch_size": 60}, "may hold a row as it is"),
     ("rare-levels", levelled(500, 4, "b"), {"encode": True}, "column 'g=b', which 4 rows of 500 have"),
     ("rare-levels", levelled(500, 4, "a"), {"encode": True}, "level 'a' of column 'g', which 4 rows of 500"),
     ("rare-levels", levelled(500, 9, "b"), {"encode": True, "least_level_rows": 10}, "fewer than 10"),
@@ -77,7 +81,11 @@ def _nothing() -> Any:
     return nullcontext()
 
 
-@pytest.mark.parametrize("keywords", [{}, {"sketch": "triangular"}, {"private": True}, {"n_partitions": 3}])
+#: Rows of the table for each row of the sketch that leave no row alone.
+SHORT: dict[str, Any] = {"sketch": "count_sketch", "sketch_size": 30}
+
+
+@pytest.mark.parametrize("keywords", [{}, {"sketch": "triangular"}, {"private": True}, {"n_partitions": 3}, SHORT])
 def test_what_shows_nobody_passes(keywords: dict[str, Any]) -> None:
     ps.sketch(table(), "y", allow=(), **keywords)
 

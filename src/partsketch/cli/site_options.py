@@ -22,7 +22,7 @@ _DISCLOSURE = (
         "--allow",
         multiple=True,
         help="Write the file although it shows single rows: few-rows, few-exact-rows, rare-levels, leverage, "
-        "large-sketch.",
+        "large-sketch, plain-rows.",
     ),
     click.option(
         "--least-level-rows", type=int, default=LEAST_LEVEL_ROWS, show_default=True, help="Rows that a level needs."

@@ -182,6 +182,10 @@ class Sketch(Merging, ABC):
         """Return the sketch, and what its doubles leave out of it where that counts."""
         return self.conclude(specification, matrix, row_count), None
 
+    def plain_rows(self, size: int, row_count: int) -> float:
+        """Return how many of the rows are expected to stand in a sketch of this size as they are, but for a factor."""
+        return float(min(size, row_count)) if self.keeps_rows else 0.0
+
     def default_size(self, columns: int) -> tuple[int, str]:
         """Return a number of sketch rows for so many columns to estimate, and the reason in words."""
         size = usual_size(columns)

@@ -30,6 +30,10 @@ class CountSketch(Sketch):
         """Return the share of the fullest row of the sketch."""
         return scattered_ones(size, 1, row_count)
 
+    def plain_rows(self, size: int, row_count: int) -> float:
+        """Return how many rows are expected to have a row of the sketch for themselves."""
+        return float(row_count * (1 - 1 / size) ** max(row_count - 1, 0))
+
     def default_size(self, columns: int) -> tuple[int, str]:
         """Return the size of the known bound, d(d + 1), where that is not too many."""
         bound = columns * (columns + 1)

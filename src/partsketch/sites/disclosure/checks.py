@@ -61,7 +61,8 @@ def _concerns(
 ) -> Iterator[Concern]:
     """Yield what is known so far to show single rows of a partition."""
     names = source.feature_names + source.target_names
-    size = gathered.summaries[0].matrix.shape[0] if get_sketch(options.sketch).is_random else None
+    sketch = get_sketch(options.sketch)
+    size = gathered.summaries[0].matrix.shape[0] if sketch.is_random else None
     for name, rows, found in zip(partitioning.names, gathered.row_counts, shown, strict=True):
         facts = Facts(
             what="The file" if partitioning.count == 1 else f"The file of partition {name!r}",
@@ -69,6 +70,7 @@ def _concerns(
             columns=int(options.fit_intercept) + len(names),
             parameters=int(options.fit_intercept) + len(source.feature_names),
             sketch_rows=size,
+            plain_rows=0.0 if size is None else sketch.plain_rows(size, rows),
             leverage=None if found is None else found.leverage,
             row=None if found is None else found.row,
             nonzero=() if found is None else tuple(zip(names, found.nonzero, strict=True)),

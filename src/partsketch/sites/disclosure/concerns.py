@@ -10,6 +10,8 @@ from partsketch.sources.encoding import Encoding
 
 #: Rows that every coefficient needs, rows that an exact file needs, and the leverage that a row may have.
 ROWS_PER_PARAMETER, LEAST_EXACT_ROWS, LARGEST_LEVERAGE = 10, 100, 0.2
+#: Rows that a sketch may be expected to hold as they are.
+MOST_PLAIN_ROWS = 0.01
 #: Rows that a level needs unless another number is asked for.
 LEAST_LEVEL_ROWS = 5
 
@@ -20,6 +22,7 @@ CONCERNS = {
     "rare-levels": "a level, or a column that is rarely not zero, of few rows",
     "leverage": f"a row of leverage above {LARGEST_LEVERAGE}",
     "large-sketch": "a sketch with as many rows as the data",
+    "plain-rows": "a sketch that holds rows as they are",
 }
 #: Of these rows that are read once more are needed; the others follow from counts.
 OF_SINGLE_ROWS = {"rare-levels", "leverage"}
@@ -47,6 +50,8 @@ class Facts:
         Columns that a regression would estimate.
     sketch_rows
         Rows of a random sketch; None for exact files.
+    plain_rows
+        How many rows such a sketch is expected to hold as they are.
     leverage, row
         Largest leverage of a row, and its number; None where rows were not looked at again.
     nonzero
@@ -58,6 +63,7 @@ class Facts:
     columns: int
     parameters: int
     sketch_rows: int | None
+    plain_rows: float = 0.0
     leverage: float | None = None
     row: int | None = None
     nonzero: tuple[tuple[str, int], ...] = ()
@@ -80,6 +86,14 @@ def concerns_of(facts: Facts, encoding: Encoding, least_level_rows: int) -> Iter
             "large-sketch",
             f"{facts.what} has {facts.sketch_rows:,} sketch rows and stands for {rows:,} rows: nothing is compressed; "
             "use a smaller sketch_size (--sketch-size)",
+        )
+    if facts.plain_rows > MOST_PLAIN_ROWS:
+        several = facts.plain_rows >= 1.5
+        held = f"about {facts.plain_rows:,.0f} of {rows:,} rows as they are" if several else "a row as it is"
+        yield Concern(
+            "plain-rows",
+            f"{facts.what} {'holds' if several else 'may hold'} {held}, but for a factor: whoever sees the file sees "
+            f"{'them' if several else 'it'}; use a Gaussian sketch (--sketch gaussian), or a smaller count_sketch",
         )
     if rows < ROWS_PER_PARAMETER * facts.parameters:
         yield Concern(
