@@ -1,6 +1,6 @@
 """Tables to draw from: whole numbers from a place of their own, in a unit of their own.
 
-A column is (whole + shift) · 2^unit with |whole| below 2²¹ and |shift| below 2⁵⁰, so that moving it and changing its
+A column is (whole + shift) · 2^unit with |whole| below 2³⁴ and |shift| below 2⁵⁰, so that moving it and changing its
 unit are exact in float64: two such tables say the same, and fits to them must too.
 """
 
@@ -120,8 +120,9 @@ def _columns(
         if kind in ("duplicate", "nearly duplicate") and found:
             whole, shift, unit = found[int(generator.integers(0, len(found)))]
             if kind == "nearly duplicate" and np.abs(whole).max() < 2**13:
-                # They differ by parts of 2⁻⁸ of the unit: 10⁻⁵ of the spread of normal columns.
-                whole, shift, unit = whole * 256 + generator.integers(-4, 5, rows), shift * 256, unit - 8
+                # They differ by parts of 2⁻⁸ or 2⁻²¹ of the unit: 10⁻⁵ or 10⁻⁹ of the spread of normal columns.
+                power = int(generator.choice([8, 21]))
+                whole, shift, unit = (whole << power) + generator.integers(-4, 5, rows), shift << power, unit - power
                 if abs(shift) >= 2**50:
                     whole, shift, unit = found[0]
             found.append((whole, shift, unit))

@@ -1,8 +1,14 @@
 """The law: neither order, nor place, nor unit of a column changes what a fit says of the rows.
 
 For any permutation of the columns, any shift that loses no digits (with an intercept) and any scaling of columns and
-target by powers of two, coefficients change accordingly, predictions agree, rank and dependent columns are the same:
-for every method, from every kind of storage, weighted or not. Exact fits are held to the judge besides.
+target by powers of two, coefficients change accordingly, predictions agree to 1e-9 of the target's spread, rank and
+dependent columns are the same: for every method, from every kind of storage, weighted or not. Exact fits are held to
+the judge besides.
+
+What no fit with coefficients in doubles can do is left out of that: coefficients that nearly cancel, as those of
+columns that differ by 1e-9 do, are sums of rounded numbers. Rounding each, and what it is multiplied by, moves a
+prediction by ε Σ |coefficient| |column − centre|; four times that is allowed beside the 1e-9. Where it is more than
+1e-9 the fit says so.
 
 A long run: `PARTSKETCH_LAW_EXAMPLES=2000 python -m pytest tests/laws/test_equivariance.py`.
 """
@@ -31,9 +37,9 @@ EXAMPLES = int(os.environ.get("PARTSKETCH_LAW_EXAMPLES", "30"))
 SKETCHES = ("gaussian", "srht", "sparse_sign", "count_sketch", "row_sample")
 
 #: Beyond this condition number (of columns brought to one length) the rank is a matter of taste.
-WORST_CONDITION = 1e9
+WORST_CONDITION = 1e11
 
-#: A backward stable method moves fitted values by the rounding of the columns times their condition number.
+#: A backward stable method moves the residuals by the rounding of the columns times their condition number.
 ROUNDING = 64 * np.finfo(np.float64).eps
 
 law = settings(
@@ -90,18 +96,31 @@ def _size(y: FloatArray) -> float:
     return largest * float(np.sqrt(np.mean((y / largest) ** 2))) if largest else 0.0
 
 
+def _inherent(model: ps.Model, X: FloatArray) -> FloatArray:
+    """Return what doubles leave open of each prediction: half a step of each coefficient, product and sum."""
+    terms = np.abs(X - model.centre) @ np.abs(model.coefficients[:, 0])
+    return np.asarray(4 * np.finfo(np.float64).eps * terms)
+
+
+def _assert_told(model: ps.Model, inherent: FloatArray, unit: float) -> None:
+    """Hold a fit whose predictions doubles do not keep to say so; those of most rows are looked at."""
+    if np.median(inherent) > 100 * CLOSE * unit:
+        assert any("nearly cancel" in sentence for sentence in model.record.warnings)
+
+
 def _assert_judged(
     model: ps.Model, table: Table, weights: FloatArray | None, exact: Judgement, condition: float
 ) -> None:
     """Hold an exact fit to the judge."""
     intercept = bool(model.record.options["fit_intercept"])
-    close = max(CLOSE, ROUNDING * condition)
     error = np.abs(model.predict(table.features) - exact.fitted)
     if weights is not None:
         # Rows that do not count have one prediction only where the rank is full.
         error[weights == 0] = 0.0
     unit = _unit(table.y, intercept)
-    allowed = close * unit * _reach(table, weights, intercept) + 4 * np.spacing(np.abs(exact.fitted))
+    inherent = _inherent(model, table.features)
+    _assert_told(model, inherent, unit)
+    allowed = CLOSE * unit * _reach(table, weights, intercept) + inherent + 4 * np.spacing(np.abs(exact.fitted))
     assert (error <= allowed).all(), f"predictions off by {error.max() / unit:.2g}"
     assert model.record.rank == exact.rank
     assert len(model.record.aliased) == len(exact.aliased)
@@ -130,6 +149,7 @@ def _assert_same(
     unit = _unit(table.y, intercept)
     # A target far from zero cannot be predicted closer than float64 can say it.
     spacing = 4 * np.spacing(np.maximum(np.abs(here), np.abs(there)))
+    spacing += _inherent(before, table.features) + _inherent(after, moved.features) * back
     error = np.abs(there - shift - here)
     assert (error <= close * unit + spacing).all(), f"predictions differ by {error.max() / unit:.2g}"
     assert after.record.rank == before.record.rank
@@ -185,7 +205,7 @@ def test_exact(data: st.DataObject) -> None:
         for one, storage in zip((table, moved), storages, strict=True):
             models.append(_fit(one, weights, None, storage, Path(folder), method="exact", fit_intercept=intercept))
             _assert_judged(models[-1], one, weights, judge(one.features, one.y, weights, intercept), condition)
-    close = max(CLOSE, ROUNDING * condition) * float(_reach(table, weights, intercept).max())
+    close = CLOSE * float(_reach(table, weights, intercept).max())
     _assert_same(models[0], models[1], table, moved, change, close, condition <= 1e5)
 
 

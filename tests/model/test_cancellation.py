@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import partsketch as ps
+from partsketch.common.linalg.solve import solve_least_squares
 from tests.judge import judge
 
 FloatArray = NDArray[np.float64]
@@ -34,6 +35,7 @@ def test_a_fit_that_says_it_loses_nothing_loses_nothing() -> None:
         weights = 10.0 ** np.random.default_rng(seed + 1000).uniform(-3, 3, size=len(y))
         model, exact = fitted(X, y, weights), judge(X, y, weights, intercept=False)
         if model.record.rank < exact.rank:
+            assert model.certificates[0].kind == "unavailable"
             continue
         if model.certificates[0].kind == "unavailable":
             told += 1
@@ -43,6 +45,44 @@ def test_a_fit_that_says_it_loses_nothing_loses_nothing() -> None:
         assert float(exact.loss_of(model.predict(X)) / exact.loss) < 1 + 2e-3
     assert silent >= 3
     assert told >= 3
+
+
+def test_a_column_that_is_called_determined_may_have_explained_more() -> None:
+    """Twenty tables of two columns of which doubles tell 2e-14 apart, which is below the tolerance and not nothing."""
+    for seed in range(20):
+        X, y = far_columns(seed, 5e13, rows=8, columns=2)
+        model, exact = fitted(X, y + X[:, 0] - X[:, 1]), judge(X, y + X[:, 0] - X[:, 1], intercept=False)
+        assert [name for name, _ in model.record.aliased] == ["x1"]
+        assert model.certificates[0].kind == "unavailable"
+        assert "'x1'" in model.certificates[0].reason
+        assert float(exact.loss_of(model.predict(X)) / exact.loss) > 1.01
+
+
+def test_the_loss_stated_is_that_of_the_coefficients() -> None:
+    """A column that others nearly determine has a coefficient, and what they leave of it counts."""
+    generator = np.random.default_rng(4)
+    x, e, y = generator.normal(size=(3, 50))
+    rows = np.column_stack([np.ones(50), x, x + 5e-14 * e, y])
+    solution = solve_least_squares(rows, ("i", "a", "b"), free_columns=1, low=np.zeros_like(rows))
+    assert [alias.column for alias in solution.aliased] == ["b"]
+    least = judge(rows[:, 1:3], y)
+    assert solution.residual_sums[0] >= float(least.loss)
+    share = 1 - float(least.loss) / solution.residual_sums[0]
+    assert share > 1e-3
+    assert solution.avoidable is not None
+    assert solution.avoidable[0] == pytest.approx(share, rel=1e-3)
+
+
+@pytest.mark.parametrize("twin", [0.0, 1e-17])
+def test_twins_lose_nothing(twin: float) -> None:
+    generator = np.random.default_rng(5)
+    x = generator.normal(size=(40, 2))
+    X = np.column_stack([x, x[:, 0] + x[:, 1] * (1 + twin)])
+    for target in (x[:, 0] + generator.normal(size=40), x @ [1.0, 2.0]):
+        for intercept in (True, False):
+            model = fitted(X, target, intercept=intercept)
+            assert len(model.record.aliased) == 1
+            assert model.certificates[0].kind == "exact"
 
 
 @pytest.mark.parametrize("location", [0.0, 1e4, 1e12])
@@ -68,3 +108,22 @@ def test_usual_fits_are_not_touched() -> None:
     for target in (y, y + generator.normal(size=200)):
         for X in (x, near, x + 100.0):
             assert fitted(X, target).certificates[0].kind == "exact"
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_predictions_that_doubles_do_not_keep_are_told(intercept: bool) -> None:
+    """Columns that differ by 1e-9: the judge's coefficients, rounded once, predict no better."""
+    generator = np.random.default_rng(6)
+    x, z, e, noise = generator.normal(size=(4, 60))
+    y = x + z + noise
+    for difference, is_told in ((1e-9, True), (1e-5, False)):
+        X = np.column_stack([x, z, x + difference * e])
+        model, exact = fitted(X, y, intercept=intercept), judge(X, y, intercept=intercept)
+        told = [sentence for sentence in model.record.warnings if "nearly cancel" in sentence]
+        assert bool(told) == is_told
+        assert not told or "those of 'x0' and 'x2'" in told[0]
+        rounded = np.array([float(value) for value in exact.coefficients])
+        best = X @ rounded[intercept:] + (rounded[0] if intercept else 0.0)
+        error, least = (float(np.abs(found - exact.fitted).max()) for found in (model.predict(X), best))
+        assert (error > 1e-9 * float(np.std(y))) == is_told
+        assert error < 5 * least

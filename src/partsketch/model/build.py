@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch._version import __version__
+from partsketch.model.cancellation import cancellation_warnings
 from partsketch.model.certificate import Certificate, certify
 from partsketch.model.checks import check_coefficients, check_solutions, checked_certificate, checked_inference
 from partsketch.model.inference import Inference, infer
@@ -98,7 +99,9 @@ def build_model(
         centre, level = coordinates.centre[first:columns], coordinates.levels(combination.coefficients)
     common = (method, summaries, combination, regression)
     certificates, inferences = _judged(*common)
-    record = replace(record, warnings=(*record.warnings, *unknown_loss_warnings(certificates, regression.penalty)))
+    unknown = unknown_loss_warnings(certificates, regression.penalty)
+    told = unknown or cancellation_warnings(combination, summaries, regression)
+    record = replace(record, warnings=(*record.warnings, *told))
     return Model(
         feature_names=regression.features[first:],
         target_names=regression.targets,

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.model.explained import is_rounding
 from partsketch.model.regression import Combination, Regression
 from partsketch.summaries.summary import Summary
+
+FloatArray = NDArray[np.float64]
 
 #: Rounding may add this share to the loss before a fit is no longer said to lose nothing: it moves fitted values by a
 #: thousandth of what the residuals are.
@@ -19,16 +22,68 @@ LARGEST_KNOWN = 1e-2
 
 #: Terms of a prediction that are no larger than this many times the target cancel no more than sums usually do.
 _USUAL = 1e3
+#: Columns that a message names.
+_SHOWN = 5
+
+#: Share of the target's spread to which predictions hold, or a fit says that they do not.
+LARGEST_ROUNDING = 1e-9
+
+
+def cancellation_warnings(combination: Combination, summaries: Sequence[Summary], regression: Regression) -> list[str]:
+    """Name columns whose coefficients are so large, and so nearly cancel, that predictions keep few digits."""
+    found = []
+    for number, target in enumerate(regression.targets if summaries else ()):
+        terms, norm = _terms(combination.coefficients[:, number], summaries, regression, number)
+        share = float(np.finfo(np.float64).eps) * float(terms.sum())
+        if not share > LARGEST_ROUNDING * norm > 0:
+            continue
+        largest = sorted(np.argsort(-terms)[: min(len(terms), 2)] + regression.free_columns)
+        named = " and ".join(repr(regression.features[place]) for place in largest)
+        unit = "spread" if regression.free_columns else "size"
+        found.append(
+            f"Coefficients nearly cancel, most of all those of {named}: as doubles they predict {target!r} to about "
+            f"{share / norm:.0e} of its {unit}, however well they are found. Give differences of such columns in place "
+            "of the columns, or leave some out."
+        )
+    return found
+
+
+def _terms(
+    coefficients: FloatArray, summaries: Sequence[Summary], regression: Regression, number: int
+) -> tuple[FloatArray, float]:
+    """Return the norms of what is added up to predictions of one target, for all features that lie somewhere, and its.
+
+    Columns of a factor are as long as those of the rows behind it. An intercept is added at the centre, uncancelled.
+    """
+    columns = summaries[0].select((*regression.features, regression.targets[number]))
+    norms, free = np.linalg.norm(columns, axis=0), regression.free_columns
+    return np.abs(coefficients[free:]) * norms[free:-1], float(norms[-1])
 
 
 def known_loss(combination: Combination, summaries: Sequence[Summary], regression: Regression, number: int) -> float:
     """Return the loss of an exact fit, zero where it is no more than rounding; refuse where rounding hides it."""
-    require_digits(combination, summaries, regression, number, LARGEST_KNOWN)
+    _require_digits(combination, summaries, regression, number, LARGEST_KNOWN)
     loss = float(combination.solutions[0].residual_sums[number])
     return 0.0 if is_rounding(loss, summaries, regression, number) else loss
 
 
-def require_digits(
+def require_minimum(
+    combination: Combination, summaries: Sequence[Summary], regression: Regression, number: int
+) -> None:
+    """Refuse to say that an exact fit loses nothing where rounding, or columns that were left out, may change that."""
+    _require_digits(combination, summaries, regression, number, LARGEST_UNTOLD)
+    solution = combination.solutions[0]
+    share = 0.0 if solution.avoidable is None else float(solution.avoidable[number])
+    if not share <= LARGEST_UNTOLD:
+        named = ", ".join(repr(alias.column) for alias in solution.aliased[:_SHOWN])
+        raise InputError(
+            f"columns were left out that others nearly determine ({named}), and the little that is left of them would "
+            f"explain {share:.1g} of the loss: if that is more than rounding of the data, take a constant off columns "
+            "that lie far from zero, fit an intercept, or give differences of columns in place of the columns."
+        )
+
+
+def _require_digits(
     combination: Combination, summaries: Sequence[Summary], regression: Regression, number: int, share: float
 ) -> None:
     """Refuse to state what rounding of the coefficients of an exact fit may change by more than a share of its loss."""
@@ -49,11 +104,7 @@ def _rounding_share(
     loss = float(solution.residual_sums[number])
     if not summaries or not loss > 0 or is_rounding(loss, summaries, regression, number):
         return 0.0
-    # Columns of a factor are as long as those of the rows behind it. An intercept is added at the centre, uncancelled.
-    columns = summaries[0].select((*regression.features, regression.targets[number]))
-    *norms, target = np.linalg.norm(columns, axis=0)
-    free = regression.free_columns
-    terms = float(np.abs(solution.coefficients[free:, number]) @ norms[free:])
-    if terms <= _USUAL * target:
+    terms, target = _terms(solution.coefficients[:, number], summaries, regression, number)
+    if terms.sum() <= _USUAL * target:
         return 0.0
-    return float((np.finfo(np.float64).eps * terms / np.sqrt(loss)) ** 2)
+    return float((np.finfo(np.float64).eps * terms.sum() / np.sqrt(loss)) ** 2)

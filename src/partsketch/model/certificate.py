@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.shown import ShownAsText
 from partsketch.common.units import p_value_phrase
-from partsketch.model.cancellation import LARGEST_UNTOLD, require_digits
+from partsketch.model.cancellation import require_minimum
 from partsketch.model.certificate_estimates import (
     estimate_stack,
     estimate_whole,
@@ -141,7 +141,7 @@ def certify(
     weights = combination.weights[:, number]
     try:
         if method == "exact":
-            require_digits(combination, summaries, regression, number, LARGEST_UNTOLD)
+            require_minimum(combination, summaries, regression, number)
             return _of_exact(combination, exact_rows(combination, summaries), number)
         if method == "average":
             return _of_average(moments.exact, weights)

@@ -86,11 +86,10 @@ def _explained_noise(high, kept, column, diagonal, shares):  # type: ignore[no-u
 
 @compiled
 def cholesky(high, low, pivots, free, tolerance, noise, most, left_over):  # type: ignore[no-untyped-def]
-    """Factor in place, row by row; a column that those before it determine gets a row of zeros."""
-    kept = np.zeros(pivots, np.bool_)
+    """Factor in place; a column that those before it determine gets zeros, the tolerance alone may call it doubtful."""
+    kept, doubtful = np.zeros(pivots, np.bool_), np.zeros(pivots, np.bool_)
     shares = np.empty(pivots)
-    count = 0
-    diagonal = np.empty(high.shape[0])
+    count, diagonal = 0, np.empty(high.shape[0])
     for i in range(high.shape[0]):
         diagonal[i] = left_over[i] = high[i, i]
     for j in range(pivots):
@@ -105,9 +104,11 @@ def cholesky(high, low, pivots, free, tolerance, noise, most, left_over):  # typ
                 _subtract_products(high[j], low[j], high[k], low[k], high[k, j], low[k, j], j)
         _in_order(high[j, j:], low[j, j:])
         pivot = high[j, j]
-        is_left = count < most and pivot > tolerance * left_over[j] and pivot > noise * diagonal[j]
+        is_left = count < most and pivot > noise * diagonal[j]
         if is_left and pivot < _SUSPECT * diagonal[j]:
             is_left = pivot > noise * _explained_noise(high, kept, j, diagonal, shares)
+        if is_left and not pivot > tolerance * left_over[j]:
+            doubtful[j], is_left = True, False
         if is_left:
             kept[j] = True
             count += 1
@@ -132,7 +133,7 @@ def cholesky(high, low, pivots, free, tolerance, noise, most, left_over):  # typ
         _in_order(high[j, j:], low[j, j:])
         high[j, :j] = 0.0
         low[j, :j] = 0.0
-    return kept
+    return kept, doubtful
 
 
 @compiled
@@ -217,11 +218,14 @@ class Factor(NamedTuple):
         Which pivots are not determined by those before them.
     left_over
         Sums of squares of the columns after the free ones were taken out of them.
+    doubtful
+        Which pivots the tolerance alone calls determined: what is left of them is more than rounding.
     """
 
     rows: DoubleDouble
     kept: NDArray[np.bool_]
     left_over: FloatArray
+    doubtful: NDArray[np.bool_]
 
     def solve(self, right: DoubleDouble) -> DoubleDouble:
         """Return x with R x = b for every column b of the right-hand side; zero for columns that are not kept."""
@@ -263,8 +267,8 @@ def factor_gram(
     rows = DoubleDouble.of(*gram)
     left_over = np.empty(len(rows.high))
     noise = max(NOISE, rounding**2)
-    kept = cholesky(*rows, pivots, free, tolerance**2, noise, pivots if most is None else most, left_over)
-    return Factor(rows, kept, left_over)
+    kept, doubtful = cholesky(*rows, pivots, free, tolerance**2, noise, pivots if most is None else most, left_over)
+    return Factor(rows, kept, left_over, doubtful)
 
 
 def moved_gram(gram: DoubleDouble, shift: FloatArray) -> DoubleDouble:

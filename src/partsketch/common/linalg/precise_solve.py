@@ -11,25 +11,31 @@ from partsketch.common.linalg.blas import triangular_inverse
 from partsketch.common.linalg.solution import Alias, FloatArray, Solution, condition_of, gradient_left
 
 if TYPE_CHECKING:
-    from partsketch.common.linalg.double_double import Factor
+    from partsketch.common.linalg.double_double import DoubleDouble
 
 
 #: Share of a column, in units of both columns, that counts as taking part in it.
 _TAKES_PART = 1e-6
 
+#: Rounding of sums of products of coefficients and columns, in units of their terms.
+_ROUNDED_SUMS = 4 * float(np.finfo(np.float64).eps)
+
 
 def solve_precisely(
-    factor: Factor,
+    gram: DoubleDouble,
     names: tuple[str, ...],
     width: int,
     free: int,
     tolerance: float,
+    rounding: float,
+    most: int,
     units: FloatArray,
     locations: FloatArray,
 ) -> Solution:
-    """Return the solution of least norm that a factor with twice the digits gives, in its units."""
-    from partsketch.common.linalg.double_double import DoubleDouble
+    """Return the solution of least norm that sums of products with twice the digits give, in their units."""
+    from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
 
+    factor = factor_gram(gram, width, free, tolerance, rounding, most)
     high, low = factor.rows
     kept = np.flatnonzero(factor.kept)
     coefficients = factor.solve(DoubleDouble(high[:width, width:], low[:width, width:])).high
@@ -50,9 +56,18 @@ def solve_precisely(
         counted = units[free:width, None]
         coefficients = coefficients - correction @ (coefficients[free:] * counted) / units[:width, None]
         inverse_root = inverse_root - correction @ (inverse_root[free:] * counted) / units[:width, None]
-    missed = _missed(factor, coefficients, width)
+    missed = _missed(DoubleDouble(high[:width], low[:width]), coefficients).high
     explained = np.einsum("ij,ij->j", high[:width, width:], high[:width, width:])
-    residual_sums = np.maximum(np.diagonal(high)[width:], 0.0) + np.einsum("ij,ij->j", missed, missed)
+    least_sums = np.maximum(np.diagonal(high)[width:], 0.0)
+    residual_sums, avoidable = least_sums + np.einsum("ij,ij->j", missed, missed), None
+    if aliased:
+        own = _residual_sums(gram, coefficients)
+        # What those before it leave of a dependent column is multiplied by its coefficient too.
+        residual_sums = np.maximum(own, residual_sums)
+        if factor.doubtful.any():
+            every = factor_gram(gram, width, free, 0.0, rounding, most).rows.high
+            least_sums = np.minimum(least_sums, np.maximum(np.diagonal(every)[width:], 0.0))
+        avoidable = np.where(own > 0, 1.0 - least_sums / np.where(own > 0, own, 1.0), 0.0)
     return Solution(
         coefficients=coefficients,
         residual_sums=residual_sums,
@@ -62,20 +77,44 @@ def solve_precisely(
         aliased=aliased,
         inverse_root=inverse_root,
         gradient=gradient_left(high[:width, :width], missed, coefficients, np.sqrt(explained + residual_sums)),
+        avoidable=avoidable,
     )
 
 
-def _missed(factor: Factor, coefficients: FloatArray, width: int) -> FloatArray:
-    """Return R a − z for the triangular system R a = z, with twice the digits."""
-    from partsketch.common.linalg.double_double import two_product, two_sum
+def _missed(rows: DoubleDouble, coefficients: FloatArray) -> DoubleDouble:
+    """Return t − F a for rows [F t], with twice the digits."""
+    from partsketch.common.linalg.double_double import DoubleDouble
 
-    high, low = factor.rows
-    total, rest = high[:width, width:].copy(), low[:width, width:].copy()
-    for column in range(width):
-        product, error = two_product(high[:width, column : column + 1], -coefficients[column])
+    width = len(coefficients)
+    targets = DoubleDouble(rows.high[:, width:], rows.low[:, width:])
+    return _less_products(
+        targets, DoubleDouble(rows.high.T[:width, :, None], rows.low.T[:width, :, None]), coefficients
+    )
+
+
+def _residual_sums(gram: DoubleDouble, coefficients: FloatArray) -> FloatArray:
+    """Return the residual sums of squares of these very coefficients, zero where rounding them leaves no less."""
+    from partsketch.common.linalg.double_double import DoubleDouble
+
+    width = len(coefficients)
+    high, low = _missed(gram, coefficients)
+    own = DoubleDouble(np.diagonal(high[width:]), np.diagonal(low[width:]))
+    norms = np.sqrt(np.diagonal(gram.high))
+    rounded = _ROUNDED_SUMS * (norms[:width] @ np.abs(coefficients) + norms[width:])
+    found = _less_products(own, DoubleDouble(high[:width], low[:width]), coefficients).high
+    return np.where(found > np.square(rounded), found, 0.0)
+
+
+def _less_products(start: DoubleDouble, factors: DoubleDouble, values: FloatArray) -> DoubleDouble:
+    """Return what is left after products of factors and values were taken off, with twice the digits."""
+    from partsketch.common.linalg.double_double import DoubleDouble, two_product, two_sum
+
+    total, rest = start
+    for high, low, value in zip(*factors, values, strict=True):
+        product, error = two_product(high, -value)
         total, lost = two_sum(total, product)
-        rest = rest + lost + error - low[:width, column : column + 1] * coefficients[column]
-    return np.asarray(total + rest)
+        rest = rest + lost + error - low * value
+    return DoubleDouble(*two_sum(total, rest))
 
 
 def _aliases(

@@ -46,6 +46,9 @@ class Solution:
     gradient
         What is left of Fᵀ(t − F a), in units of the norms of F and of what is added up to t − F a; what rounding
         explains is below `LARGEST_GRADIENT`.
+    avoidable
+        Share of the residual sums that columns called dependent would still explain if they were kept, found with twice
+        the digits; None at full rank.
     total_sums
         Sums of squares of the targets (around their means, with an intercept), where there are no summaries to tell.
     row_count
@@ -61,6 +64,7 @@ class Solution:
     inverse_root: FloatArray
     inverse: str = "exact"
     gradient: float = 0.0
+    avoidable: FloatArray | None = None
     total_sums: FloatArray | None = None
     row_count: int | None = None
 

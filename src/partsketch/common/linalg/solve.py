@@ -88,7 +88,7 @@ def solve_least_squares(
     most_rank
         How many rows there are behind the matrix, if fewer than it has.
     """
-    from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
+    from partsketch.common.linalg.double_double import DoubleDouble
 
     width = matrix.shape[1] - target_count
     tolerance = RANK_TOLERANCE + extra_rounding
@@ -106,8 +106,7 @@ def solve_least_squares(
     solution = _solve_in_doubles(rows, *judged, many) if most >= width else None
     if solution is None or not solution.gradient <= ROUNDED_GRADIENT:
         shift = np.zeros(width) if locations is None else locations
-        precise = factor_gram(rows.gram(), *judged, most)
-        solution = solve_precisely(precise, names, width, free_columns, tolerance, units, shift)
+        solution = solve_precisely(rows.gram(), names, *judged, most, units, shift)
     return in_units(solution, units)
 
 
