@@ -18,7 +18,8 @@ from partsketch.engines.base import Engine, Outcomes, TaskOutcome
 from partsketch.fitting.fit import fit_source
 from partsketch.fitting.options import FitOptions
 from partsketch.sketches.base import SEGMENT_ROWS
-from partsketch.sources.base import DenseBlock, Source
+from partsketch.sources.base import Source
+from partsketch.sources.dense_block import DenseBlock
 from partsketch.sources.memory.arrays import ArraySource, array_source
 from partsketch.summaries.tasks import PassRequest, Task
 

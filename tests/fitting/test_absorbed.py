@@ -35,7 +35,10 @@ def frame(case: str = "plain") -> pd.DataFrame:
     spread = float(np.std(x - pd.Series(x).groupby(zone).transform("mean")))
     noise = generator.normal(size=ROWS) * (1 + np.abs(v))
     y = 2 * (x - x.mean()) / max(spread, 1e-9) - v + np.sin(zone) + noise
-    return pd.DataFrame({"y": y, "x": x, "v": v, "zone": zone, "w": generator.random(ROWS) + 0.5})
+    weights = generator.random(ROWS) + 0.5
+    # Cities cut across zones, and one has none but a row that is alone in its zone; states are made of zones.
+    city = np.where(zone == 901, 50, generator.integers(0, 40, ROWS))
+    return pd.DataFrame({"y": y, "x": x, "v": v, "zone": zone, "w": weights, "city": city, "state": zone // 10})
 
 
 def errors_of(model: ps.Model) -> Any:
@@ -46,7 +49,11 @@ def errors_of(model: ps.Model) -> Any:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("weights", [None, "w"])
-@pytest.mark.parametrize("vcov", ["iid", "HC1", {"CRV1": "zone"}], ids=["iid", "HC1", "CRV1"])
+@pytest.mark.parametrize(
+    "vcov",
+    ["iid", "HC1", *({"CRV1": columns} for columns in ("zone", "city", "state", "city + zone"))],
+    ids=["iid", "HC1", "zone", "city", "state", "both"],
+)
 def test_same_as_pyfixest(vcov: Any, weights: str | None) -> None:
     pyfixest = pytest.importorskip("pyfixest")
     rows = frame()
@@ -54,6 +61,10 @@ def test_same_as_pyfixest(vcov: Any, weights: str | None) -> None:
     judge = pyfixest.feols("y ~ x + v | zone", rows, vcov="hetero" if vcov == "HC1" else vcov, weights=weights)
     np.testing.assert_allclose(found.coefficients[:, 0], judge.coef().to_numpy(), rtol=1e-9)
     np.testing.assert_allclose(errors_of(found), judge.se().to_numpy(), rtol=1e-9)
+    if isinstance(vcov, dict):
+        used = rows[rows.groupby("zone")["zone"].transform("size") > 1]
+        clusters = min(used[column].nunique() for column in vcov["CRV1"].split(" + "))
+        assert found.inferences[0].degrees_of_freedom == clusters - 1
     assert found.record.weight_sum == pytest.approx(float(rows[weights].sum()) if weights else ROWS, rel=1e-12)
 
 
@@ -90,7 +101,7 @@ def test_bits_do_not_depend_on_blocks_threads_or_source(tmp_path: Path) -> None:
     rows = pa.Table.from_pandas(frame("identifier"))
     pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=300)
     models = [
-        ps.fit(data, "y", ["x", "v"], absorb="zone", vcov="HC1", weights="w", engine=engine)
+        ps.fit(data, "y", ["x", "v"], absorb="zone", vcov={"CRV1": "city"}, weights="w", engine=engine)
         for data, engine in (
             (rows, LocalEngine(threads=1, block_rows=7)),
             (rows, LocalEngine(threads=2)),
@@ -108,10 +119,15 @@ def test_sums_of_segments_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     from partsketch.fitting.absorbed import fit as module
 
     rows = frame().assign(x=lambda table: table["x"] + 1e6 + np.arange(ROWS))
-    one = ps.fit(rows, "y", ["x", "v"], absorb="zone")
+    one = ps.fit(rows, "y", ["x", "v"], absorb="zone", vcov={"CRV1": "city"})
+    nested = ps.fit(rows, "y", ["x", "v"], absorb="zone", vcov={"CRV1": "state"})
     monkeypatch.setattr(module, "segment_rows_for", lambda levels, width: 128)
-    many = ps.fit(rows, "y", ["x", "v"], absorb="zone")
+    many = ps.fit(rows, "y", ["x", "v"], absorb="zone", vcov={"CRV1": "city"})
     np.testing.assert_allclose(many.coefficients, one.coefficients, rtol=1e-12)
+    # Whether levels are nested in clusters is known of all segments together.
+    np.testing.assert_allclose(errors_of(many), errors_of(one), rtol=1e-12)
+    again = ps.fit(rows, "y", ["x", "v"], absorb="zone", vcov={"CRV1": "state"})
+    np.testing.assert_allclose(errors_of(again), errors_of(nested), rtol=1e-12)
     np.testing.assert_allclose(many.partition_intercepts, one.partition_intercepts, rtol=1e-9, atol=1e-6)
 
 
@@ -149,7 +165,8 @@ def test_too_many_levels_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"method": "stack"}, "goes with method='exact'"),
         ({"alpha": 1.0}, "goes with method='exact'"),
         ({"vcov": "HC3"}, "goes with vcov 'iid'"),
-        ({"vcov": {"CRV1": "v"}}, "goes with vcov 'iid'"),
+        ({"vcov": {"CRV3": "zone"}}, "goes with vcov 'iid'"),
+        ({"vcov": {"CRV1": "v + w"}}, "clusters of one column, or of 'zone' and one more"),
         ({"checkpoint": "folder"}, "keeps nothing in a checkpoint"),
         ({"partition_by": "shuffle"}, "without partitions"),
         ({"absorb": "nowhere"}, "no column 'nowhere'"),

@@ -17,8 +17,9 @@ import partsketch
 from partsketch.engines.base import Engine
 from partsketch.planner.diagnosis.watched_source import WatchedSource
 from partsketch.sources import array_source
-from partsketch.sources.base import Block, Capabilities, Codes, DenseBlock, PartitionLeftOut, Source
+from partsketch.sources.base import Block, Capabilities, Codes, PartitionLeftOut, Source
 from partsketch.sources.cluster.remote import part_of
+from partsketch.sources.dense_block import DenseBlock
 from partsketch.sources.files.paths import DataFiles
 from partsketch.sources.labelled import LabelledSource
 from partsketch.sources.read_ahead import ReadAhead
@@ -48,6 +49,7 @@ class Able(SourceWrapper):
         "unreadable": (PartitionLeftOut("b.csv", None, "it is damaged"),),
         "on_cluster": False,
         "partition_count": 4,
+        "cluster_count": 5,
         "codes": Codes(3, 1),
         "notes": ("a column was left out",),
     }
@@ -105,6 +107,8 @@ MEANT = {
     (LabelledSource, "leaving_labels"),
     # The one has labels of its own, the other none.
     (LabelledSource, "partition_count"),
+    (LabelledSource, "cluster_count"),
+    (ShiftedSource, "cluster_count"),
     (ShiftedSource, "partition_count"),
     # Its rows are made anew, dense, as they are read.
     *((StandardisedSource, name) for name in ("row_major", "features_in_memory", "stored_entries", "codes")),

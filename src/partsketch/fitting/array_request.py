@@ -33,6 +33,8 @@ def open_checked(
         raise InputError(
             f"absorb={estimator.absorb!r} names a column of the data, and X has features alone: use partsketch.fit."
         )
+    if len(vcov.clusters_of(vcov.read_vcov(getattr(estimator, "vcov", vcov.IID)))) > 1:
+        raise InputError(f"vcov={estimator.vcov!r} has clusters of two columns: use partsketch.fit.")
     if cluster_of(X) is not None:
         source = open_collection(X, y, sample_weight, partition_column, engine)
         estimator.n_features_in_ = len(source.feature_names)
@@ -95,7 +97,7 @@ def target_names(target: Any, values: NDArray[Any], features: Sequence[str]) -> 
 
 def column_beside_features(options: Mapping[str, Any]) -> str | None:
     """Return the column of X that is no feature, by the options of a fit: that of clusters or of partitions."""
-    column: str = vcov.cluster_of(options["vcov"]) or options["partition_by"]
+    column: str = next(iter(vcov.clusters_of(options["vcov"])), options["partition_by"])
     return None if column in RESERVED_PARTITIONS else column
 
 

@@ -94,8 +94,14 @@ class DataRequest:
             raise InputError(f"absorb={keywords.absorb!r} and {name!r} behind '|' in the formula: give one of them.")
         return replace(self, target=before.strip()), replace(keywords, absorb=name)
 
-    def open(self, partition_column: str | None, fit_intercept: bool, engine: Engine | None = None) -> Source:
-        """Open the data with these columns and that of the partitions."""
+    def open(
+        self,
+        partition_column: str | None,
+        fit_intercept: bool,
+        engine: Engine | None = None,
+        cluster_column: str | None = None,
+    ) -> Source:
+        """Open the data with these columns, that of the partitions, and one of clusters beside it."""
         formula = self.formula
         if isinstance(self.data, str) and "~" in self.data[1:] and not isinstance(self.target, str | list | tuple):
             raise InputError(f"{self.data!r} is a formula, and the data come first: write fit(data, {self.data!r}).")
@@ -106,7 +112,11 @@ class DataRequest:
             target=None if formula else self.target,
             features=self.features,
             weights=self.weights,
-            partition_column=partition_column,
+            partition_column=(
+                partition_column
+                if cluster_column is None or partition_column is None
+                else (partition_column, cluster_column)
+            ),
             encode=self.encode,
             missing=self.missing,
             fit_intercept=fit_intercept,
@@ -120,7 +130,7 @@ class DataRequest:
 
     def open_for(self, options: FitOptions, engine: Engine | None = None) -> Source:
         """Open the data for a fit. When partitions are files and may be left out, those that cannot be opened are."""
-        columns = (options.partition_column, options.fit_intercept, engine)
+        columns = (options.partition_column, options.fit_intercept, engine, options.cluster_column)
         if options.on_partition_error == "drop" and options.partition_by == "file" and are_paths(self.data):
             return open_readable(self.data, lambda data: replace(self, data=data).open(*columns))
         return self.open(*columns)

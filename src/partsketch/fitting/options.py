@@ -17,7 +17,7 @@ from partsketch.common.errors import InputError
 from partsketch.engines.tolerance import Tolerance
 from partsketch.fitting.keywords import AUTO, FitKeywords, choices_of
 from partsketch.fitting.limits import Limits, limits_from
-from partsketch.fitting.robust.vcov import IID, cluster_of, read_vcov
+from partsketch.fitting.robust.vcov import IID, clusters_of, kind_of, read_vcov
 from partsketch.model.methods import METHODS
 from partsketch.sketches.base import get_sketch, sparsity_refused
 from partsketch.summaries.file_header import MOST_SKETCH_ROWS
@@ -120,10 +120,16 @@ class FitOptions:
             raise InputError(f"{asked} keeps nothing in a checkpoint: leave one of them out.")
         if self.remainder != FitKeywords.remainder or self.partition_by not in ("order", self.absorb):
             raise InputError(f"{asked} takes all rows, without partitions: leave partition_by and remainder out.")
-        if self.vcov not in (IID, "HC0", "HC1", f"CRV1:{self.absorb}"):
+        if self.vcov not in (IID, "HC0", "HC1") and kind_of(self.vcov) != "CRV1":
             raise InputError(
-                f"{asked} goes with vcov 'iid', 'HC0', 'HC1' and {{'CRV1': {self.absorb!r}}}, not with {self.vcov!r}: "
+                f"{asked} goes with vcov 'iid', 'HC0', 'HC1' and {{'CRV1': column}}, not with {self.vcov!r}: "
                 f"for others write C({self.absorb}) in a formula instead, if it has few levels."
+            )
+        columns = clusters_of(self.vcov)
+        if len(columns) > 1 and self.absorb not in columns:
+            raise InputError(
+                f"{asked} goes with clusters of one column, or of {self.absorb!r} and one more, not with "
+                f"{self.vcov!r}: name one of them."
             )
 
     def _check_vcov(self, exact: bool) -> None:
@@ -136,8 +142,8 @@ class FitOptions:
             )
         if self.route == "iterate":
             raise InputError(f"vcov={self.vcov!r} needs the factor of all rows: use route='factor', or leave it open.")
-        column = cluster_of(self.vcov)
-        if column is not None and self.partition_by not in ("order", column):
+        columns = clusters_of(self.vcov)
+        if columns and self.partition_by not in ("order", *columns):
             raise InputError(
                 f"vcov={self.vcov!r} has clusters, and partition_by={self.partition_by!r} asks for partitions, which "
                 "an exact fit does not have: leave partition_by out."
@@ -175,9 +181,15 @@ class FitOptions:
         """Name of the column that defines the partitions, or the clusters of standard errors, if one does."""
         if self.absorb is not None:
             return self.absorb
-        if cluster_of(self.vcov) is not None:
-            return cluster_of(self.vcov)
+        if clusters_of(self.vcov):
+            return clusters_of(self.vcov)[0]
         return None if self.partition_by in RESERVED_PARTITIONS else self.partition_by
+
+    @property
+    def cluster_column(self) -> str | None:
+        """Name of a column of clusters beside that one, if there is one."""
+        others = [name for name in clusters_of(self.vcov) if name != self.partition_column]
+        return others[0] if others else None
 
     def to_dict(self, engine_name: str) -> dict[str, Any]:
         """Return the options as numbers and texts that JSON knows, NumPy integers included."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from partsketch.common.cluster_names import split_names
 from partsketch.model.sentences import listed
 from partsketch.summaries.tasks import INTERCEPT
 
@@ -17,7 +18,7 @@ _FEW_CLUSTERS = 10
 def assumptions(model: Model) -> list[str]:
     """Say which levels were absorbed, whether there is noise at all, and what errors take for granted of it."""
     known = dict.fromkeys(inference.vcov for inference in model.inferences if inference.standard_errors is not None)
-    asked = str(model.record.options.get("vcov", "")).partition(":")[2]
+    asked = split_names(str(model.record.options.get("vcov", "")).partition(":")[2])
     few = [*_few_clusters(model), *_inverted(model)]
     absorbed = model.record.reasons.get("absorb")
     before = [] if absorbed is None else [f"{absorbed}."]
@@ -31,7 +32,9 @@ def assumptions(model: Model) -> list[str]:
         )
     before += _not_told_apart(model)
     if asked:
-        told = f"Standard errors take the values of column {asked!r} for clusters ({', '.join(known)})."
+        told = f"Standard errors take the values of column {asked[0]!r} for clusters ({', '.join(known)})."
+        if len(asked) > 1:
+            told = f"Standard errors allow noise that rows of the same {asked[0]!r} or {asked[1]!r} share (CRV1)."
         return [*before, told, *few] if known else before
     said = {
         **{kind: f"Standard errors allow noise of another variance in every row ({kind})." for kind in known},
@@ -92,8 +95,9 @@ def _few_clusters(model: Model) -> list[str]:
         freedom = inference.degrees_of_freedom
         if inference.vcov in ("CRV1", "CRV3") and freedom is not None and freedom + 1 < _FEW_CLUSTERS:
             clusters = int(freedom) + 1
-            # With absorbed levels there is no CRV3.
-            wider = inference.vcov == "CRV1" and model.record.options.get("absorb") is None
+            # With absorbed levels, and for clusters of two columns, there is no CRV3.
+            two = len(split_names(str(model.record.options.get("vcov", "")).partition(":")[2])) > 1
+            wider = inference.vcov == "CRV1" and model.record.options.get("absorb") is None and not two
             other = "" if not wider else "; CRV3 is wider, and safer"
             return [
                 f"There are {clusters} clusters only: t has {clusters - 1} degree{'s' if clusters > 2 else ''} of "

@@ -21,27 +21,51 @@ from partsketch.sketches.kernels import coded_sums, level_sums
 class LevelMerging(Merging):
     """Merges two matrices of a piece: sums of products, as `Products` writes them, and lines of levels.
 
-    A line has the number of the level, its rows, its sums of all columns, and what their doubles leave out.
+    A line has the number of the level, its rows, its sums of all columns, and what their doubles leave out. A third
+    matrix of one column, where there is one, has the clusters of levels as `clusters_of_levels` writes them.
     """
 
-    def __init__(self, width: int) -> None:
-        self._width = width
+    def __init__(self, width: int, levels: int = 0) -> None:
+        self._width, self._levels = width, levels
 
     def merge(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Return the sums over both sets of rows."""
         if first.shape[1] == self._width:
             return Products.read(first).plus(Products.read(second)).written()
+        if first.shape[1] == 1:
+            return self._merge_clusters(np.vstack([first, second])[:, 0])
         out = np.empty((len(first) + len(second), first.shape[1]))
         return out[: level_sums.merge_lines(first, second, out)]
 
     def moved(self, matrix: FloatArray, shift: FloatArray) -> FloatArray:
         """Return the sums of columns to which multiples of the ones were added."""
+        if matrix.shape[1] == 1:
+            return matrix
         if matrix.shape[1] == self._width:
             return Products.read(matrix).moved(shift).written()
         high, low = matrix[:, 2 : 2 + self._width], matrix[:, 2 + self._width :]
         product, rest = two_product(high[:, :1], shift[None, :])
         moved = DoubleDouble.of(high, low).plus(product).plus(rest + low[:, :1] * shift)
         return np.hstack([matrix[:, :2], *moved])
+
+    def _merge_clusters(self, labels: FloatArray) -> FloatArray:
+        levels = np.where(labels < 0, -1 - labels, labels % self._levels)
+        order = np.argsort(levels, kind="stable")
+        labels, levels = labels[order], levels[order]
+        again = levels[1:] == levels[:-1]
+        several = np.flatnonzero(again & (labels[1:] != labels[:-1]))
+        labels[several] = -1 - levels[several]
+        return np.asarray(labels[np.concatenate([[True], ~again])][:, None])
+
+
+def clusters_of_levels(labels: IntArray, levels: int) -> FloatArray:
+    """Return the label, level + levels · cluster, of each level that has one; −1 − level where it has several."""
+    own = np.full(levels, -1, dtype=np.int64)
+    own[labels % levels] = labels
+    several = labels[own[labels % levels] != labels] % levels
+    own[several] = -1 - several
+    present = np.unique(labels % levels) if len(labels) < levels else np.flatnonzero(np.bincount(labels % levels))
+    return own[present][:, None].astype(np.float64)
 
 
 def level_products(rows: CodedRows, labels: IntArray, levels: int) -> tuple[FloatArray, FloatArray, FloatArray | None]:

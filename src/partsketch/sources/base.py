@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_check
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.common.linalg.column_kernels import copy_transposed
 from partsketch.sources.encoding import Encoding
 
 if TYPE_CHECKING:
@@ -130,6 +129,8 @@ class Capabilities(Protocol):
         Whether the rows lie on a cluster, as those of a `RemoteSource` do.
     partition_count
         How many values the partition column has: their texts need not be made for that.
+    cluster_count
+        How many values a second column of labels has; labels are then partition + partition_count · cluster.
     codes
         How many of the features are held as codes.
     notes
@@ -167,6 +168,10 @@ class Capabilities(Protocol):
     @property
     def partition_count(self) -> int:
         return len(cast(Source, self).partition_values)
+
+    @property
+    def cluster_count(self) -> int:
+        return 0
 
     @property
     def codes(self) -> Codes:
@@ -265,36 +270,3 @@ class Source(Capabilities, Protocol):
     def counted(self) -> Source:
         """Return this source with `row_count` and every file's rows known, reading the rows once if need be."""
         ...
-
-
-@dataclass(frozen=True)
-class DenseBlock:
-    """Rows held as two-dimensional arrays: features n×d and targets n×t, in any memory order and numeric type."""
-
-    row_numbers: IntArray
-    features: NDArray[np.generic]
-    targets: NDArray[np.generic]
-    weights: FloatArray | None = None
-    labels: IntArray | None = None
-    dropped: int = 0
-    sparse_features: None = None
-
-    def __len__(self) -> int:
-        return int(self.row_numbers.shape[0])
-
-    def copy_into(self, out: FloatArray, begin: int, end: int) -> None:
-        """Write rows begin to end, one row of `out` per column."""
-        width = self.features.shape[1]
-        copy_transposed(self.features[begin:end], out[:width])
-        copy_transposed(self.targets[begin:end], out[width:])
-
-    def take(self, positions: IntArray) -> DenseBlock:
-        """Return the block of the rows at these positions."""
-        return DenseBlock(
-            row_numbers=self.row_numbers[positions],
-            features=self.features[positions],
-            targets=self.targets[positions],
-            weights=None if self.weights is None else self.weights[positions],
-            labels=None if self.labels is None else self.labels[positions],
-            dropped=self.dropped,
-        )

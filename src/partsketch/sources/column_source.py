@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,8 @@ class ColumnSource(Capabilities):
 
     Attributes
     ----------
+    labels
+        The columns whose values rows are labelled with: that of the partitions, and one of clusters beside it.
     unreadable
         Files that were asked for and are not among the rows, because they could not be opened.
     remedy
@@ -47,7 +50,7 @@ class ColumnSource(Capabilities):
     rows: Rows
     selection: Selection
     encoding: Encoding
-    partition: PartitionColumn | None
+    labels: tuple[PartitionColumn, ...]
     missing: Missing
     leaves_finiteness: bool = False
     leaves_labels: bool = False
@@ -101,7 +104,7 @@ class ColumnSource(Capabilities):
     @property
     def partition_values(self) -> tuple[str, ...]:
         """Values of the partition column as text."""
-        return () if self.partition is None else self.partition.texts
+        return self.labels[0].texts if self.labels else ()
 
     @property
     def has_weights(self) -> bool:
@@ -121,7 +124,12 @@ class ColumnSource(Capabilities):
     @property
     def partition_count(self) -> int:
         """How many values the partition column has."""
-        return 0 if self.partition is None else len(self.partition.values)
+        return len(self.labels[0].values) if self.labels else 0
+
+    @property
+    def cluster_count(self) -> int:
+        """How many values the column of clusters beside that of the partitions has."""
+        return len(self.labels[1].values) if len(self.labels) > 1 else 0
 
     @property
     def codes(self) -> Codes:
@@ -189,7 +197,7 @@ class _Assembler:
     def __init__(self, source: ColumnSource) -> None:
         self.missing = source.missing
         self.remedy = source.remedy
-        self.partition = source.partition
+        self.labels = source.labels
         self.selection = source.selection
         self.names = source.selection.used
         self.drop_first = int(source.encoding.drop_first)
@@ -216,16 +224,9 @@ class _Assembler:
                 else:
                     columns.append(_numbers(name, values[name], faults, not self.leaves_finiteness))
             weights = self._weights(values, faults)
-        labels: IntArray | None = None
         # A value that only rows have which are left out is none: theirs are not looked up.
         late = self.missing == "drop" and not self.leaves_labels
-        if self.partition is not None:
-            if self.leaves_labels or late:
-                unlabelled = missing_values(values[self.partition.name])
-            else:
-                labels, unlabelled = self.partition.labels(values[self.partition.name])
-            if unlabelled is not None:
-                faults.append(missing_fault(self.partition.name, unlabelled))
+        labels = self._labels(values, faults, self.leaves_labels or late)
         block = ColumnBlock(
             row_numbers=consecutive(raw.start, raw.start + raw.length),
             columns=tuple(columns),
@@ -237,11 +238,26 @@ class _Assembler:
         if kept is not None:
             positions = np.flatnonzero(kept)
             block = replace(block, dropped=dropped + raw.length - positions.size).take(positions)
-        if self.partition is not None and late:
-            column = values[self.partition.name]
-            labels, _ = self.partition.labels(column if kept is None else column.take(positions))
-            block = replace(block, labels=labels)
+        if self.labels and late:
+            used = {
+                column.name: values[column.name] if kept is None else values[column.name].take(positions)
+                for column in self.labels
+            }
+            block = replace(block, labels=self._labels(used, [], False))
         return block
+
+    def _labels(self, values: dict[str, Any], faults: list[Fault], left_out: bool) -> IntArray | None:
+        """Return the labels of rows, None if they are left out, and note rows that have none."""
+        labels: IntArray | None = None
+        for column in self.labels:
+            if left_out:
+                unlabelled = missing_values(values[column.name])
+            else:
+                found, unlabelled = column.labels(values[column.name])
+                labels = found if labels is None else labels + len(self.labels[0].values) * found
+            if unlabelled is not None:
+                faults.append(missing_fault(column.name, unlabelled))
+        return labels
 
     def _codes(self, name: str, column: object, faults: list[Fault]) -> IntArray:
         codes, absent, unknown, texts = coded(column, self.codes_of[name])

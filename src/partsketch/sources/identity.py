@@ -41,6 +41,7 @@ def column_identity(source: Source) -> dict[str, Any]:
     if isinstance(source, ColumnSource):
         values["weights"] = source.selection.weights
         values["partition column"] = source.selection.partition
+        values["cluster column"] = source.selection.clusters
         values["missing"] = source.missing
     return values
 

@@ -37,6 +37,11 @@ class LabelledSource(SourceWrapper):
         return len(self.partition_values)
 
     @property
+    def cluster_count(self) -> int:
+        """None beside them."""
+        return 0
+
+    @property
     def partition_values(self) -> tuple[str, ...]:
         """The distinct values as text."""
         return self.values

@@ -145,29 +145,27 @@ def sorted_keys(keys: Iterable[Key] | IntArray) -> tuple[Key, ...] | IntArray:
 
 @dataclass
 class Found:
-    """Levels of encoded columns and values of a partition column that occur in some rows."""
+    """Levels of encoded columns and values of the columns of labels that occur in some rows."""
 
     levels: dict[str, set[str]]
-    keys: Keys
+    keys: dict[str, Keys]
 
-    def add(self, other: Found, partition: str | None) -> None:
+    def add(self, other: Found) -> None:
         """Take in what occurs in other rows, unless it becomes too much."""
         for name, levels in other.levels.items():
             self.levels[name] |= levels
             check_number(name, len(self.levels[name]), MOST_LEVELS, "to encode: choose features without it")
-        if partition is not None:
-            self.keys.add(other.keys)
-            check_keys(partition, self.keys)
+        add_keys(self.keys, other.keys)
 
 
 def find_values(
     blocks: Iterable[RawBlock],
     names: Sequence[str],
     encoded: Sequence[str],
-    partition: str | None,
+    labels: Sequence[str],
     keep: Callable[[RawBlock], BoolArray | None],
 ) -> Found:
-    """Return the levels of the encoded columns and the values of the partition column.
+    """Return the levels of the encoded columns and the values of those that rows are labelled with.
 
     Parameters
     ----------
@@ -177,12 +175,12 @@ def find_values(
         Which rows of a block count (None: all): a level that only rows without all their values have is none.
     """
     position = {name: i for i, name in enumerate(names)}
-    found = Found({name: set() for name in encoded}, Keys())
+    found = Found({name: set() for name in encoded}, {name: Keys() for name in labels})
     for raw in blocks:
         kept = keep(raw)
         levels = {name: named(distinct_texts, name, raw.columns[position[name]], kept) for name in encoded}
-        keys = Keys() if partition is None else named(keys_of, partition, raw.columns[position[partition]], kept)
-        found.add(Found(levels, keys), partition)
+        keys = {name: named(keys_of, name, raw.columns[position[name]], kept) for name in labels}
+        found.add(Found(levels, keys))
     return found
 
 
@@ -200,10 +198,20 @@ def check_number(name: str, number: int, most: int, purpose: str) -> None:
         raise InputError(f"Column '{name}' has more than {most} distinct values, too many {purpose}.")
 
 
-def check_keys(name: str, keys: Keys) -> None:
-    """Refuse a partition column with too many values."""
-    if keys.exceed(MOST_PARTITIONS):
-        check_number(name, MOST_PARTITIONS + 1, MOST_PARTITIONS, "for a partition column")
+def add_keys(all_keys: dict[str, Keys], others: dict[str, Keys]) -> None:
+    """Take in more values of columns of labels; refuse one with too many."""
+    for name, keys in others.items():
+        all_keys[name].add(keys)
+        if all_keys[name].exceed(MOST_PARTITIONS):
+            check_number(name, MOST_PARTITIONS + 1, MOST_PARTITIONS, "for a partition column")
+
+
+def label_columns(keys: dict[str, Keys], names: Sequence[str]) -> tuple[PartitionColumn, ...]:
+    """Return the columns of labels with their values in order."""
+    for name in names:
+        if not keys[name]:
+            raise InputError(f"Partition column '{name}' has no values in the rows that can be used.")
+    return tuple(PartitionColumn(name, sorted_keys(keys[name].found())) for name in names)
 
 
 def _has_number_keys(column: Any) -> bool:

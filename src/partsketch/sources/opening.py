@@ -18,6 +18,7 @@ from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.faults import Missing
 from partsketch.sources.files.paths import DataFiles, are_paths, find_files
+from partsketch.sources.levels import PartitionColumn
 from partsketch.sources.memory.sparse import is_sparse_array
 from partsketch.sources.opener import Opener, openers
 from partsketch.sources.roles import by_default, columns_to_encode, select
@@ -33,7 +34,7 @@ def open_source(
     target: ColumnName | Sequence[ColumnName] | None = None,
     features: Sequence[ColumnName] | None = None,
     weights: ColumnName | None = None,
-    partition_column: ColumnName | None = None,
+    partition_column: ColumnName | tuple[ColumnName, ColumnName] | None = None,
     encode: bool = False,
     missing: Missing = "error",
     fit_intercept: bool = True,
@@ -62,7 +63,7 @@ def open_source(
         Name of the column of sample weights.
     partition_column
         Name of the column whose distinct values are the partitions; it costs a pass over the data. It is a feature only
-        if it is listed in `features`.
+        if it is listed in `features`. Of two, rows are labelled with the values of both.
     encode
         Whether text columns among the features are one-hot encoded, which costs a pass over the data. Without it they
         are refused.
@@ -91,7 +92,8 @@ def open_source(
     """
     if missing not in ("error", "drop"):
         raise InputError(f"missing is {missing!r}: it must be 'error' or 'drop'.")
-    roles: list[Any] = [target, features, weights, partition_column]
+    labels = partition_column if isinstance(partition_column, tuple) else (partition_column, None)
+    roles: list[Any] = [target, features, weights, *labels]
     is_sparse = is_sparse_array(data)
     width = data.shape[-1] if is_sparse or _is_matrix(data) else None
     roles = [_by_name(names, width) for names in roles]
@@ -113,13 +115,13 @@ def open_source(
         raise InputError(f"The data ({rows.description}) has no rows.")
     encoding = _of_features(encoding, rows, selection.features)
     encoded = columns_to_encode(rows, selection, encode and encoding is None, encoding.columns if encoding else ())
-    chosen = rows.choose(selection.used, [*encoded, *selection.only_partition])
+    chosen = rows.choose(selection.used, [*encoded, *selection.only_labels])
     found = encoding if encoding is not None else Encoding((), drop_first=fit_intercept)
-    partition = None
-    if (encoded and encoding is None) or selection.partition is not None:
-        found, partition = scan(rows, selection, encoded, found, encoding is not None, missing)
+    columns: tuple[PartitionColumn, ...] = ()
+    if (encoded and encoding is None) or selection.labels:
+        found, columns = scan(rows, selection, encoded, found, encoding is not None, missing)
     make = ChunkedColumns if isinstance(rows, ChunkedRows) else ColumnSource
-    source = make(chosen, selection, found, partition, missing)
+    source = make(chosen, selection, found, columns, missing)
     _check_feature_names(source.feature_names, source.target_names)
     return source
 
@@ -147,13 +149,14 @@ def _open_formula(
     """Return the source of a formula, or of the design of an earlier one."""
     from partsketch.sources.formula.opening import open_design, open_formula
 
-    weights, partition_column = roles
+    weights, *named = roles
+    labels = (named[0], named[1])
     if formula is not None:
-        source = open_formula(rows, formula, weights, partition_column, missing, levels)
+        source = open_formula(rows, formula, weights, labels, missing, levels)
     else:
         assert encoding is not None
         assert encoding.design is not None
-        source = open_design(rows, encoding.design, weights, partition_column, missing, target is not None)
+        source = open_design(rows, encoding.design, weights, labels, missing, target is not None)
     both = set(source.feature_names) & set(source.target_names)
     if both:
         raise InputError(f"{min(both)!r} is the target and a feature of the formula: leave it out on the right.")

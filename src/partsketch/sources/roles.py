@@ -24,19 +24,23 @@ class Selection:
     weights: str | None
     partition: str | None
     notes: tuple[str, ...] = ()
+    clusters: str | None = None
 
     @property
     def used(self) -> tuple[str, ...]:
         """Every column that has to be read, once."""
-        others = [name for name in (self.weights, self.partition) if name is not None]
-        return tuple(dict.fromkeys([*self.features, *self.targets, *others]))
+        others = [] if self.weights is None else [self.weights]
+        return tuple(dict.fromkeys([*self.features, *self.targets, *others, *self.labels]))
 
     @property
-    def only_partition(self) -> tuple[str, ...]:
-        """The partition column, unless it also serves as numbers."""
-        if self.partition is None or self.partition in (*self.features, *self.targets, self.weights):
-            return ()
-        return (self.partition,)
+    def labels(self) -> tuple[str, ...]:
+        """The columns whose values rows are labelled with: that of the partitions, then one of clusters beside it."""
+        return tuple(name for name in (self.partition, self.clusters) if name is not None)
+
+    @property
+    def only_labels(self) -> tuple[str, ...]:
+        """Those of them that do not also serve as numbers."""
+        return tuple(name for name in self.labels if name not in (*self.features, *self.targets, self.weights))
 
 
 def select(
@@ -45,6 +49,7 @@ def select(
     features: Sequence[str] | None,
     weights: str | None,
     partition_column: str | None,
+    cluster_column: str | None = None,
 ) -> Selection:
     """Give every used column its role, or say which name is wrong."""
     repeated = [name for name, count in Counter(names).items() if count > 1]
@@ -55,13 +60,13 @@ def select(
         features = (features,)
     check_names(names, targets, "target")
     # That of the partitions may be asked for as one of clusters, or of intercepts: it is called by its name alone.
-    for role, name in (("weights", weights), ("", partition_column)):
+    for role, name in (("weights", weights), ("", partition_column), ("", cluster_column)):
         if name is not None:
             check_names(names, (name,), role)
     if weights in targets:
         raise InputError(f"Column '{weights}' cannot be a target and the weights at once.")
     if features is None:
-        reserved = {*targets, weights, partition_column}
+        reserved = {*targets, weights, partition_column, cluster_column}
         features = tuple(name for name in names if name not in reserved)
         if not features:
             raise InputError("No column is left for the features: the data has only the target, weights and partition.")
@@ -73,7 +78,7 @@ def select(
             raise InputError(f"Column '{name}' is both the target and a feature: remove it from the features.")
         if name == weights:
             raise InputError(f"Column '{name}' is both the weights and a feature: remove it from the features.")
-    return Selection(tuple(features), targets, weights, partition_column)
+    return Selection(tuple(features), targets, weights, partition_column, clusters=cluster_column)
 
 
 def check_names(names: Sequence[str], wanted: Sequence[str], role: str = "") -> None:

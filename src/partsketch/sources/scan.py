@@ -12,7 +12,7 @@ from partsketch.sources.cluster.chunked import ChunkedRows
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.faults import Fault, Missing, complete_rows, missing_fault, number_faults
 from partsketch.sources.keys import Keys
-from partsketch.sources.levels import Found, PartitionColumn, find_values, sorted_keys
+from partsketch.sources.levels import Found, PartitionColumn, find_values, label_columns
 from partsketch.sources.roles import Selection
 from partsketch.sources.storage import RawBlock, Rows
 
@@ -31,7 +31,7 @@ class Search:
     def __call__(self, rows: Rows) -> Found:
         """Read the columns of some rows once."""
         blocks = rows.choose(self.names, self.texts).raw_blocks(0, None, 65536)
-        return find_values(blocks, self.names, self.to_find, self.selection.partition, self._keep)
+        return find_values(blocks, self.names, self.to_find, self.selection.labels, self._keep)
 
     def _keep(self, raw: RawBlock) -> BoolArray | None:
         return None if self.missing == "error" else _complete(raw, self.names, self.encoded, self.selection)
@@ -44,8 +44,8 @@ def scan(
     encoding: Encoding,
     encoding_is_given: bool,
     missing: Missing,
-) -> tuple[Encoding, PartitionColumn | None]:
-    """Read the data once for the levels and the values of the partition column."""
+) -> tuple[Encoding, tuple[PartitionColumn, ...]]:
+    """Read the data once for the levels and the values of the columns of labels."""
     if not rows.replayable:
         purpose = "Encoding text" if encoded and not encoding_is_given else "A partition column"
         raise InputError(
@@ -55,20 +55,16 @@ def scan(
     to_find = () if encoding_is_given else encoded
     names = selection.used
     if missing == "error":
-        names = tuple(name for name in names if name in to_find or name == selection.partition)
-    texts = tuple(name for name in names if name in encoded or name in selection.only_partition)
+        names = tuple(name for name in names if name in to_find or name in selection.labels)
+    texts = tuple(name for name in names if name in encoded or name in selection.only_labels)
     search = Search(names, texts, to_find, encoded, selection, missing)
-    found = Found({name: set() for name in to_find}, Keys())
+    found = Found({name: set() for name in to_find}, {name: Keys() for name in selection.labels})
     for part in rows.map(search) if isinstance(rows, ChunkedRows) else (search(rows),):
-        found.add(part, selection.partition)
+        found.add(part)
     if not encoding_is_given:
         levels = tuple((name, tuple(sorted(found.levels[name]))) for name in to_find)
         encoding = Encoding(levels, encoding.drop_first)
-    if selection.partition is None:
-        return encoding, None
-    if not found.keys:
-        raise InputError(f"Partition column '{selection.partition}' has no values in the rows that can be used.")
-    return encoding, PartitionColumn(selection.partition, sorted_keys(found.keys.found()))
+    return encoding, label_columns(found.keys, selection.labels)
 
 
 def _complete(
@@ -77,7 +73,7 @@ def _complete(
     faults: list[Fault] = []
     with np.errstate(over="ignore", invalid="ignore"):
         for name, column in zip(names, raw.columns, strict=True):
-            if name in encoded or name in selection.only_partition:
+            if name in encoded or name in selection.only_labels:
                 absent = as_texts(column)[0] < 0
                 faults.extend([missing_fault(name, absent)] if absent.any() else [])
             else:

@@ -19,6 +19,7 @@ class ShiftedSource(SourceWrapper):
     files: tuple[FilePart, ...] = ()
     partition_values: tuple[str, ...] = ()
     partition_count: int = 0
+    cluster_count: int = 0
 
     @property
     def row_count(self) -> int:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.sources.base import NO_CODES, Block, Codes, DenseBlock
+from partsketch.sources.base import NO_CODES, Block, Codes
+from partsketch.sources.dense_block import DenseBlock
 from partsketch.sources.wrapper import SourceWrapper
 
 

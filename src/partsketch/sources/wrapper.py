@@ -113,6 +113,11 @@ class SourceWrapper(Capabilities):
         return self.source.partition_count
 
     @property
+    def cluster_count(self) -> int:
+        """How many values a second column of labels has."""
+        return self.source.cluster_count
+
+    @property
     def codes(self) -> Codes:
         """How many of the features are held as codes."""
         return self.source.codes

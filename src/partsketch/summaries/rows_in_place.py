@@ -9,7 +9,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from partsketch.sketches.accumulator import DenseRows, SparseRows
-from partsketch.sources.base import Block, DenseBlock, FloatArray
+from partsketch.sources.base import Block, FloatArray
+from partsketch.sources.dense_block import DenseBlock
 from partsketch.sources.memory.sparse import SparseBlock
 
 

@@ -155,7 +155,7 @@ def _summarised(shared: Shared, index: int, start: int, pieces: Sequence[Any]) -
             "keep it on the cluster (persist), or make it the same every time."
         )
     held = HeldRows(((start, TableRows(table).choose(rows.chosen, rows.texts)),), rows.description)
-    held_source = ColumnSource(held, source.selection, source.encoding, source.partition, source.missing)
+    held_source = ColumnSource(held, source.selection, source.encoding, source.labels, source.missing)
     return run_task(held_source, request, tasks[index])
 
 

@@ -20,8 +20,9 @@ from partsketch.fitting.absorbed.level_pass import LevelRequest, segment_rows_fo
 from partsketch.fitting.fit import Fit, finish_fit
 from partsketch.fitting.options import FitOptions
 from partsketch.fitting.robust.asked import check_replayable
-from partsketch.fitting.robust.errors import Absorbed, RowErrors
-from partsketch.fitting.robust.vcov import IID
+from partsketch.fitting.robust.errors import RowErrors
+from partsketch.fitting.robust.vcov import IID, clusters_of
+from partsketch.fitting.robust.within import Absorbed
 from partsketch.model.model import Model
 from partsketch.model.record import PartitionRecord
 from partsketch.sketches.absorbed import within_levels
@@ -67,7 +68,7 @@ def fit_absorbed(source: Source, options: FitOptions, engine: Engine, chosen: Ma
         )
     with one_thread_each():
         whole, dropped = _summed(source, levels, width, engine)
-        within = _within(source, whole)
+        within = _within(source, whole, options.absorb in clusters_of(options.vcov))
         gathered = Gathered(
             (within.summary,), ("all",), (whole.row_count,), (whole.weight_sum,), whole.target_range, dropped
         )
@@ -91,7 +92,8 @@ def fit_absorbed(source: Source, options: FitOptions, engine: Engine, chosen: Ma
 
 
 def _summed(source: Source, levels: int, width: int, engine: Engine) -> tuple[Piece, int]:
-    request = LevelRequest(single_partition(source.row_count), levels, width, segment_rows_for(levels, width))
+    rows, clustered = segment_rows_for(levels, width), source.cluster_count > 0
+    request = LevelRequest(single_partition(source.row_count), levels, width, rows, clustered)
     tasks = make_tasks(source, request.partitioning, segment_rows=request.segment_rows)
     collected = Collector(request, tasks)
     for outcome in run_tasks(engine, source, request, tasks, range(len(tasks)), Tolerance()):
@@ -104,9 +106,9 @@ def _summed(source: Source, levels: int, width: int, engine: Engine) -> tuple[Pi
     return whole, collected.dropped
 
 
-def _within(source: Source, whole: Piece) -> _Within:
-    """Take the means of levels out of the columns."""
-    matrix, lines = whole.matrices
+def _within(source: Source, whole: Piece, by_level: bool) -> _Within:
+    """Take the means of levels out of the columns; levels may be clusters themselves."""
+    matrix, lines = whole.matrices[:2]
     before = Products.read(matrix)
     left, means = within_levels(matrix, lines)
     # The ones are gone, and so is every column that is constant within levels.
@@ -136,9 +138,12 @@ def _within(source: Source, whole: Piece) -> _Within:
     )
     centre = np.zeros(len(columns) + 1) if whole.centre is None else whole.centre
     means = means + centre
-    by_level = np.zeros((source.partition_count, len(columns)))
-    by_level[lines[:, 0].astype(np.int64)] = means[:, 1:]
-    return _Within(summary, by_level, Absorbed(by_level, levels, alone), tuple(_notes(source, gone[1:], alone)))
+    numbers, single = lines[:, 0].astype(np.int64), np.zeros(source.partition_count, dtype=bool)
+    all_means = np.zeros((source.partition_count, len(columns)))
+    all_means[numbers], single[numbers] = means[:, 1:], lines[:, 1] == 1
+    nested = by_level or not (len(whole.matrices) > 2 and (whole.matrices[2] < 0).any())
+    absorbed = Absorbed(all_means, single, levels, source.cluster_count > 0, nested)
+    return _Within(summary, all_means, absorbed, tuple(_notes(source, gone[1:], alone)))
 
 
 def _notes(source: Source, gone: NDArray[np.bool_], alone: int) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.sketches.absorbed import LevelMerging, level_products
+from partsketch.sketches.absorbed import LevelMerging, clusters_of_levels, level_products
 from partsketch.sketches.base import SEGMENT_ROWS, Merging
 from partsketch.sketches.coded import CodedRows
 from partsketch.sources.base import Block, Source
@@ -33,18 +33,21 @@ class LevelRequest(PassRequest):
         How many values the absorbed column has; labels of rows are their numbers.
     width
         Columns, the ones included.
+    clustered
+        Whether labels tell a cluster too, level + levels · cluster, and it is asked whether levels have one each.
     """
 
     partitioning: Partitioning
     levels: int
     width: int
     segment_rows: int = SEGMENT_ROWS
+    clustered: bool = False
     fit_intercept: bool = True
 
     @property
     def merging(self) -> Merging:
         """Adding, level by level."""
-        return LevelMerging(self.width)
+        return LevelMerging(self.width, self.levels)
 
     def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
         """Return what takes the rows of one segment."""
@@ -103,15 +106,18 @@ class _LevelFeeder:
                 np.sqrt(weights),
                 True,
             )
-            matrix, lines, centre = level_products(rows, np.concatenate(self._labels), self._request.levels)
+            labels, levels = np.concatenate(self._labels), self._request.levels
+            clusters: tuple[FloatArray, ...] = ()
+            if self._request.clustered:
+                clusters, labels = (clusters_of_levels(labels, levels),), labels % levels
+            matrix, lines, centre = level_products(rows, labels, levels)
         if not (np.isfinite(matrix).all() and np.isfinite(lines).all()):
             raise InputError(TOO_LARGE)
         targets = dense[len(dense) - self._targets :]
         ends = np.array([targets.min(axis=1), targets.max(axis=1)])
         count = dense.shape[1]
-        return Piece(
-            *self._place, (matrix, lines), count, self._weight if self._weighted else float(count), ends, centre
-        )
+        weight = self._weight if self._weighted else float(count)
+        return Piece(*self._place, (matrix, lines, *clusters), count, weight, ends, centre)
 
     def _check(self, dense: FloatArray) -> None:
         finite = np.isfinite(dense)

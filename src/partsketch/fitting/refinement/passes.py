@@ -15,7 +15,8 @@ from partsketch.engines.run import run_tasks
 from partsketch.engines.tolerance import Tolerance
 from partsketch.fitting.refinement import kernels
 from partsketch.sketches.base import Merging
-from partsketch.sources.base import Block, DenseBlock, Source
+from partsketch.sources.base import Block, Source
+from partsketch.sources.dense_block import DenseBlock
 from partsketch.summaries.feeder import NotFiniteError
 from partsketch.summaries.partitions import Partitioning
 from partsketch.summaries.tasks import Feeder, PassRequest, Piece

@@ -42,3 +42,12 @@ class ClusterLines:
             return (self.sums if self._seen.all() else self.sums[self._seen],)
         # In the order of the clusters' numbers.
         return (self.sums[self.slots[np.flatnonzero(self.slots >= 0)]],)
+
+
+def added_lines(lines: FloatArray) -> FloatArray:
+    """Add lines of the same cluster, whose number comes last, in their order; the sums are in that of the clusters."""
+    lines = lines[np.argsort(lines[:, -1], kind="stable")]
+    starts = np.flatnonzero(np.diff(lines[:, -1], prepend=-1.0))
+    merged = np.add.reduceat(lines, starts, axis=0)
+    merged[:, -1] = lines[starts, -1]
+    return np.asarray(merged)

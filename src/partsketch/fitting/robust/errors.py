@@ -20,7 +20,9 @@ from partsketch.fitting.robust.kept_rows import MANY_CLUSTERS, ClusterSquares, c
 from partsketch.fitting.robust.left_out import check_shares, left_out, turned
 from partsketch.fitting.robust.scores import ScoreRequest, segment_rows_for
 from partsketch.fitting.robust.strips import takes_clusters
-from partsketch.fitting.robust.vcov import CRV, kind_of
+from partsketch.fitting.robust.two_ways import NOT_POSITIVE, two_way_spread
+from partsketch.fitting.robust.vcov import CRV, clusters_of, kind_of
+from partsketch.fitting.robust.within import Absorbed
 from partsketch.model.around_exact import MOST_COLUMNS_WITH_COVARIANCE
 from partsketch.model.inference import Inference
 from partsketch.model.model import Model
@@ -37,25 +39,6 @@ FloatArray = NDArray[np.float64]
 _SAFE_CONDITION = 1e3
 #: Copies of the sums of clusters at once: two that are merged, the result, and those that wait.
 _COPIES = 4
-
-
-@dataclass(frozen=True, eq=False)
-class Absorbed:
-    """Levels that have intercepts of their own.
-
-    Attributes
-    ----------
-    means
-        Means of features and targets by level.
-    levels
-        How many levels have more than one row.
-    alone
-        How many have one: their rows say nothing, and do not count.
-    """
-
-    means: FloatArray
-    levels: int
-    alone: int
 
 
 @dataclass(frozen=True)
@@ -95,11 +78,16 @@ class RowErrors:
         assert coordinates is not None
         if solution.inverse != "exact":
             raise InputError(f"vcov={self.vcov!r} needs the inverse of an exact factor: fit with route='factor'.")
-        clusters = self.source.partition_count if kind in CRV else 0
+        ways = len(clusters_of(self.vcov))
+        # A column beside that of the levels, or beside another of clusters, has labels of its own.
+        clusters = self.source.partition_count if ways else 0
+        if self.absorbed is not None and self.absorbed.beside and ways == 1:
+            clusters = self.source.cluster_count
         if kind in CRV and clusters < 2:
             raise InputError(f"vcov={self.vcov!r} needs at least two clusters, and the column has one value.")
         units, columns = coordinates.unit[: coordinates.features], sum(solution.coefficients.shape)
-        kept = kind in CRV and keeps_rows(columns, clusters, self.source.row_count)
+        kept = ways == 1 and keeps_rows(columns, clusters, self.source.row_count)
+        most = clusters if ways < 2 else _most_pairs(self.source)
         # Products of the columns of few clusters are turned afterwards, which takes no time row by row.
         late = kind == "CRV3" and takes_clusters(solution.coefficients, clusters)
         whitened = kind in ("HC2", "HC3") or (kind == "CRV3" and not late) or solution.condition > _SAFE_CONDITION
@@ -113,11 +101,12 @@ class RowErrors:
             np.ascontiguousarray(solution.inverse_root / units[:, None]) if whitened else None,
             units,
             clusters,
-            SEGMENT_ROWS if kept else segment_rows_for(clusters),
-            None if self.absorbed is None else self.absorbed.means,
+            SEGMENT_ROWS if kept else segment_rows_for(most),
+            self.absorbed,
             kept,
+            ways > 1,
         )
-        _check_memory(request, len(regression.targets), self.source.row_count)
+        _check_memory(request, len(regression.targets), self.source.row_count, most)
         return request
 
     def over_rows(self, request: ScoreRequest) -> Piece:
@@ -132,10 +121,16 @@ class RowErrors:
         return whole
 
 
-def _check_memory(request: ScoreRequest, targets: int, rows: int | None) -> None:
+def _most_pairs(source: Source) -> int:
+    """Return how many pairs of values of two columns there are at most."""
+    pairs = source.partition_count * source.cluster_count
+    return pairs if source.row_count is None else min(pairs, source.row_count)
+
+
+def _check_memory(request: ScoreRequest, targets: int, rows: int | None, clusters: int) -> None:
     width = request.width
     numbers = 1 + targets * request.stride + (width * (width + 1) // 2 if request.kind == "CRV3" else 0)
-    needed = _COPIES * 8 * request.clusters * numbers
+    needed = _COPIES * 8 * clusters * numbers
     if request.keeps_rows:
         assert rows is not None
         # Whole vectors, the number of the cluster, and the place of the row.
@@ -144,7 +139,11 @@ def _check_memory(request: ScoreRequest, targets: int, rows: int | None) -> None
     if needed > available_memory():
         raise InputError(
             f"vcov={request.kind!r} keeps {numbers:,} numbers for each of "
-            + (f"{rows:,} rows" if request.keeps_rows else f"{request.clusters:,} clusters")
+            + (
+                f"{rows:,} rows"
+                if request.keeps_rows
+                else f"{clusters:,} {'pairs of ' if request.both_ways else ''}clusters"
+            )
             + f", and {needed / 2**30:.1f} GiB are not free: "
             + ("ask for 'CRV1', use fewer features, " if request.kind == "CRV3" else "use fewer features ")
             + "or a column with fewer values."
@@ -163,16 +162,19 @@ def _inference(
     kept: ClusterSquares | None,
 ) -> tuple[Inference, list[str]]:
     """Return what is known of the coefficients of one target, and what is to be said of it."""
-    rows, rank = whole.row_count, solution.rank
-    lost = rank
+    rows, lost = whole.row_count, solution.rank
     if absorbed is not None:
-        rows, lost = rows - absorbed.alone, rank + absorbed.levels
+        lost += absorbed.cost(bool(request.clusters))
     if rows <= lost:
         raise InputError(f"{rows} rows leave no degrees of freedom after rank {lost}.")
-    root = solution.inverse_root
+    root, positive = solution.inverse_root, True
     # Spreads are lines in coordinates in which the Gram matrix is the identity: β = B γ.
-    if request.clusters:
-        spread, freedom = _cluster_spread(request, whole, root, rank, number, source, absorbed, kept)
+    if request.both_ways:
+        spread, counts, positive = two_way_spread(request, whole, root, number)
+        freedom = min(counts) - 1
+        spread *= np.sqrt(_of_clusters(request.kind, freedom + 1, rows, lost))
+    elif request.clusters:
+        spread, freedom = _cluster_spread(request, whole, root, lost, number, source, kept)
     else:
         squares = whole.matrices[number]
         spread = _square_root(squares if request.root is not None else root.T @ squares @ root)
@@ -188,7 +190,9 @@ def _inference(
     lost_digits = 1.0 if request.root is not None else solution.condition**2
     most = freedom if request.clusters else len(root.T)
     noise = float(solution.residual_sums[number]) / rows
-    told = unseen_noise(request.kind, spread, directions, regression.features, most, noise, lost_digits)
+    told = [NOT_POSITIVE]
+    if positive:
+        told = unseen_noise(request.kind, spread, directions, regression.features, most, noise, lost_digits)
     line = spread @ directions.T
     errors = np.sqrt(np.einsum("ij,ij->j", line, line))
     if not np.isfinite(errors).all():
@@ -213,25 +217,26 @@ def _square_root(squares: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.clip(values, 0.0, None))[:, None] * vectors.T)
 
 
+def _of_clusters(kind: str, count: int, rows: int, lost: int) -> float:
+    """Return the factor of few clusters and few rows."""
+    if count < 2:
+        raise InputError("All rows that are used are in one cluster: there must be two at least.")
+    return count / (count - 1) * (rows - 1) / (rows - lost) if kind == "CRV1" else (count - 1) / count
+
+
 def _cluster_spread(
     request: ScoreRequest,
     whole: Piece,
     root: FloatArray,
-    rank: int,
+    lost: int,
     number: int,
     source: Source,
-    absorbed: Absorbed | None,
     kept: ClusterSquares | None,
 ) -> tuple[FloatArray, int]:
     """Return lines whose squares add up to the covariance of γ, and degrees of freedom."""
-    lines, rows, width = whole.matrices[0], whole.row_count, request.width
+    lines, width = whole.matrices[0], request.width
     count = len(lines) if kept is None else kept.clusters
-    if absorbed is not None:
-        # Levels that are the clusters are nested in them and cost one degree of freedom; those of one row do not count.
-        rows, count, rank = rows - absorbed.alone, count - absorbed.alone, rank + 1
-    if count < 2:
-        raise InputError("All rows that are used are in one cluster: there must be two at least.")
-    scale = count / (count - 1) * (rows - 1) / (rows - rank) if request.kind == "CRV1" else (count - 1) / count
+    scale = _of_clusters(request.kind, count, whole.row_count, lost)
     if kept is not None:
         squares = kept.squares[number]
         return np.sqrt(scale) * _square_root(
@@ -251,7 +256,7 @@ def _cluster_spread(
     if request.root is None:
         packed, scores = turned(packed, root), scores @ root
     on_diagonal = np.arange(root.shape[1]) * (np.arange(root.shape[1]) + 3) // 2
-    check_shares(float(packed[:, on_diagonal].sum()), rank)
+    check_shares(float(packed[:, on_diagonal].sum()), lost)
 
     def named(cluster: int) -> str:
         return source.partition_values[int(lines[cluster, -1])]

@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from partsketch.common.linalg.lanes import LANES
 from partsketch.fitting.robust import kernels
-from partsketch.fitting.robust.cluster_lines import ClusterLines
+from partsketch.fitting.robust.cluster_lines import ClusterLines, added_lines
 from partsketch.fitting.robust.strips import MOST_COLUMNS, StripClusters, StripRows, StripSquares, takes_clusters
+from partsketch.fitting.robust.tiles import LEAST_ROWS, TILE_NUMBERS, TileFeeder
+from partsketch.fitting.robust.two_ways import TwoWays
 from partsketch.fitting.robust.vcov import row_alone
+from partsketch.fitting.robust.within import Absorbed, WithinRows
 from partsketch.sketches.base import SEGMENT_ROWS, Merging
 from partsketch.sources.base import Block, Source
 from partsketch.summaries.partitions import Partitioning
@@ -25,8 +28,6 @@ from partsketch.summaries.tasks import Feeder, PassRequest, Piece
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-#: Numbers of a tile, which stay in the cache, and its rows.
-_TILE_NUMBERS, _LEAST_ROWS, _MOST_ROWS = 1 << 16, 128, 4096
 #: Most rows of a segment.
 _LONGEST_SEGMENT = 1 << 22
 
@@ -51,10 +52,12 @@ class ScoreRequest(PassRequest):
         Of the features.
     clusters
         How many values the column of the clusters has.
-    means
-        Means of features and targets by level, where levels have intercepts of their own; else None.
+    absorbed
+        Levels that have intercepts of their own, if there are any.
     keeps_rows
         Whether the rows, as the fit sees them, are kept until all of a cluster are there.
+    both_ways
+        Whether there are clusters of two columns; labels are then first + clusters · second.
     """
 
     partitioning: Partitioning
@@ -67,8 +70,9 @@ class ScoreRequest(PassRequest):
     units: FloatArray
     clusters: int = 0
     segment_rows: int = SEGMENT_ROWS
-    means: FloatArray | None = None
+    absorbed: Absorbed | None = None
     keeps_rows: bool = False
+    both_ways: bool = False
 
     @property
     def merging(self) -> Merging:
@@ -80,7 +84,7 @@ class ScoreRequest(PassRequest):
     @property
     def row_by_row(self) -> bool:
         """Whether each row goes to the sums of its cluster as it is: nothing but scores is asked for."""
-        return self.kind == "CRV1" and self.root is None and self.means is None and not self.keeps_rows
+        return self.kind == "CRV1" and self.root is None and not self.both_ways and not self.keeps_rows
 
     @property
     def stride(self) -> int:
@@ -96,6 +100,12 @@ class ScoreRequest(PassRequest):
 
     def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
         """Return what takes the rows of one segment."""
+        inner = self._inner(partition, segment)
+        return inner if self.absorbed is None else WithinRows(self.absorbed, inner, self.both_ways)
+
+    def _inner(self, partition: int, segment: int) -> Feeder:
+        if self.both_ways:
+            return TwoWays(self, partition, segment)
         if self.keeps_rows:
             return StripRows(self, partition, segment)
         if self.row_by_row:
@@ -132,85 +142,10 @@ class ByCluster(Merging):
             merged = first + second
             merged[:, -1] = first[:, -1]
             return np.asarray(merged)
-        lines = np.vstack([first, second])
-        lines = lines[np.argsort(lines[:, -1], kind="stable")]
-        starts = np.flatnonzero(np.diff(lines[:, -1], prepend=-1.0))
-        merged = np.add.reduceat(lines, starts, axis=0)
-        merged[:, -1] = lines[starts, -1]
-        return np.asarray(merged)
+        return added_lines(np.vstack([first, second]))
 
 
-class _Feeder:
-    """Collects rows into tiles of a fixed height, and sums what subclasses make of them."""
-
-    def __init__(self, request: ScoreRequest, partition: int, segment: int) -> None:
-        self.request, self._place = request, (partition, segment)
-        self._first = int(request.fit_intercept)
-        columns, self._targets = request.coefficients.shape
-        self._height = int(np.clip(_TILE_NUMBERS // (columns + self._targets), _LEAST_ROWS, _MOST_ROWS))
-        self._tile = np.empty((columns + self._targets, self._height))
-        self._weights = np.empty(self._height)
-        self._labels = np.empty(self._height, dtype=np.int64)
-        self._numbers = np.empty(self._height, dtype=np.int64)
-        self._filled = self._rows = 0
-        self._weight = 0.0
-
-    def feed(self, block: Block, begin: int, end: int) -> None:
-        """Take rows of a block."""
-        while begin < end:
-            count = min(end - begin, self._height - self._filled)
-            here = slice(self._filled, self._filled + count)
-            block.copy_into(self._tile[self._first :, here], begin, begin + count)
-            self._weights[here] = 1.0 if block.weights is None else block.weights[begin : begin + count]
-            self._numbers[here] = block.row_numbers[begin : begin + count]
-            if self.request.clusters or self.request.means is not None:
-                assert block.labels is not None
-                self._labels[here] = block.labels[begin : begin + count]
-            self._filled += count
-            begin += count
-            if self._filled == self._height:
-                self._flush()
-
-    def _flush(self) -> None:
-        """Turn the tile into residuals and rows in the coordinates of the fit, and sum them."""
-        count, request = self._filled, self.request
-        if not count:
-            return
-        tile, weights = self._tile[:, :count], self._weights[:count]
-        if self._first:
-            tile[0] = 1.0
-        if request.centre.any():
-            tile[self._first :] -= request.centre[self._first :, None]
-        if request.means is not None:
-            tile[self._first :] -= request.means[self._labels[:count]].T
-        columns = len(request.coefficients)
-        rows = tile[:columns]
-        residuals = tile[columns:] / request.target_units[:, None] - request.coefficients.T @ rows
-        self._sum(self._turned(rows), residuals * weights, weights, count)
-        self._rows += count
-        self._weight += float(weights.sum())
-        self._filled = 0
-
-    def _turned(self, rows: FloatArray) -> FloatArray:
-        """Return rows of the data in the coordinates of the fit, one column each."""
-        # Units are powers of two: to divide by them before or after sums is the same.
-        root = self.request.root
-        return rows / self.request.units[:, None] if root is None else np.asarray(root.T @ rows)
-
-    def _sum(self, rows: FloatArray, scores: FloatArray, weights: FloatArray, count: int) -> None:
-        raise NotImplementedError
-
-    def _matrices(self) -> tuple[FloatArray, ...]:
-        raise NotImplementedError
-
-    def finish(self) -> Piece:
-        """Return the piece."""
-        self._flush()
-        nothing = np.zeros((2, self._targets))
-        return Piece(*self._place, self._matrices(), self._rows, self._weight, nothing)
-
-
-class _Squares(_Feeder):
+class _Squares(TileFeeder):
     """Sums squares of scores, one matrix per target."""
 
     def __init__(self, request: ScoreRequest, partition: int, segment: int) -> None:
@@ -231,7 +166,7 @@ class _Squares(_Feeder):
         return tuple(self._sums)
 
 
-class _Clusters(_Feeder):
+class _Clusters(TileFeeder):
     """Sums scores, and for the jackknife products of columns, by cluster."""
 
     def __init__(self, request: ScoreRequest, partition: int, segment: int) -> None:
@@ -246,8 +181,7 @@ class _Clusters(_Feeder):
 
     def _turned(self, rows: FloatArray) -> FloatArray:
         """Return rows in the coordinates of the fit, one line each."""
-        root = self.request.root
-        return np.ascontiguousarray(rows.T / self.request.units if root is None else rows.T @ root)
+        return self._lines_of(rows)
 
     def _sum(self, rows: FloatArray, scores: FloatArray, weights: FloatArray, count: int) -> None:
         labels, lines = self._labels[:count], self._lines
@@ -267,7 +201,7 @@ class _RowScores:
         self._place = (partition, segment)
         self._columns, self._targets = request.coefficients.shape
         self._first, step = int(request.fit_intercept), request.stride
-        self._rows = np.zeros((max(_LEAST_ROWS, _TILE_NUMBERS // step), step))
+        self._rows = np.zeros((max(LEAST_ROWS, TILE_NUMBERS // step), step))
         self._rows[:, : self._first] = 1.0
         self._centre, self._coefficients = np.zeros(step), np.zeros((self._targets, step))
         self._centre[: len(request.centre)] = request.centre

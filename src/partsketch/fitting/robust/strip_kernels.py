@@ -33,8 +33,6 @@ class Turn(NamedTuple):
         1 where a column of ones comes first, which is not among those that are read; else 0.
     centre
         What is taken off the columns: features, then targets.
-    means
-        What is taken off further, by level; without levels nothing is.
     residuals
         What columns and targets are multiplied with to become residuals, one line per target.
     root
@@ -45,7 +43,6 @@ class Turn(NamedTuple):
 
     ones: int
     centre: FloatArray
-    means: FloatArray
     residuals: FloatArray
     root: FloatArray
     reach: IntArray
@@ -75,7 +72,7 @@ class Room(NamedTuple):
 
 
 @compiled
-def _turn_strip(addresses, begin, count, labels, turn, room):  # type: ignore[no-untyped-def]
+def _turn_strip(addresses, begin, count, turn, room):  # type: ignore[no-untyped-def]
     """Write rows of the columns at these addresses, as the fit sees them, and their residuals."""
     rows, turned = room.rows, room.turned
     width, columns = turn.root.shape
@@ -88,9 +85,6 @@ def _turn_strip(addresses, begin, count, labels, turn, room):  # type: ignore[no
         fetch_all(values, STRIP_ROWS, STRIP_ROWS)
         for row in range(count):
             rows[j, row] = values[row] - middle
-        if turn.means.shape[0]:
-            for row in range(count):
-                rows[j, row] -= turn.means[labels[begin + row], j - turn.ones]
     flat, out, step = rows.reshape(-1), turned.reshape(-1), rows.shape[1]
     lines, root = turn.residuals.reshape(-1), turn.root.reshape(-1)
     for row in range(0, count, PRODUCTS):
@@ -105,7 +99,7 @@ def _turn_strip(addresses, begin, count, labels, turn, room):  # type: ignore[no
 
 
 @compiled
-def add_squares(addresses, count, labels, weights, turn, power, room, sums):  # type: ignore[no-untyped-def]
+def add_squares(addresses, count, weights, turn, power, room, sums):  # type: ignore[no-untyped-def]
     """Add the squares of the scores of rows, a matrix for each target, upper triangles in whole groups.
 
     Residuals are divided by what a row leaves to the others to the power of half of `power`. Return the least of that,
@@ -121,7 +115,7 @@ def add_squares(addresses, count, labels, weights, turn, power, room, sums):  # 
     least, where = np.inf, np.int64(0)
     for begin in range(0, count, STRIP_ROWS):
         rows = min(STRIP_ROWS, count - begin)
-        _turn_strip(addresses, begin, rows, labels, turn, room)
+        _turn_strip(addresses, begin, rows, turn, room)
         if power:
             for row in range(rows):
                 left[row] = 0.0
@@ -150,10 +144,10 @@ def add_squares(addresses, count, labels, weights, turn, power, room, sums):  # 
 
 
 @compiled
-def _weigh_strip(addresses, begin, count, labels, weights, turn, room):  # type: ignore[no-untyped-def]
+def _weigh_strip(addresses, begin, count, weights, turn, room):  # type: ignore[no-untyped-def]
     """Write turned columns and residuals of some rows, times the roots of their weights."""
     turned = room.turned
-    _turn_strip(addresses, begin, count, labels, turn, room)
+    _turn_strip(addresses, begin, count, turn, room)
     if weights.size:
         for row in range(count):
             room.left[row] = np.sqrt(weights[begin + row])
@@ -194,7 +188,7 @@ def keep_rows(addresses, count, labels, weights, turn, room, kept, clusters, sta
     behind = width + turn.residuals.shape[0]
     for begin in range(0, count, STRIP_ROWS):
         rows = min(STRIP_ROWS, count - begin)
-        _weigh_strip(addresses, begin, rows, labels, weights, turn, room)
+        _weigh_strip(addresses, begin, rows, weights, turn, room)
         if behind < turned.shape[0]:
             for row in range(rows):
                 turned[behind, row] = 0.0
@@ -220,7 +214,7 @@ def add_clusters(addresses, count, labels, weights, turn, room, near, squares): 
     find_places(labels, sizes, places)
     for begin in range(0, count, STRIP_ROWS):
         rows = min(STRIP_ROWS, count - begin)
-        _weigh_strip(addresses, begin, rows, labels, weights, turn, room)
+        _weigh_strip(addresses, begin, rows, weights, turn, room)
         _place_strip(rows, begin, room, places, near)
     first = 0
     for cluster in range(sizes.size):

@@ -48,12 +48,11 @@ class _Strips:
         self.request, self._place, self._height = request, (partition, segment), height
         columns, self._targets = request.coefficients.shape
         self._read = columns + self._targets - int(request.fit_intercept)
-        self._labelled = bool(request.clusters) or request.means is not None
+        self._labelled = bool(request.clusters)
         root = np.diag(1.0 / request.units) if request.root is None else np.ascontiguousarray(request.root.T)
         self._turn = Turn(
             int(request.fit_intercept),
             request.centre,
-            np.empty((0, 0)) if request.means is None else request.means,
             np.hstack([-request.coefficients.T, np.diag(1.0 / request.target_units)]),
             root,
             np.array([[*np.flatnonzero(line)[[0, -1]] + [0, 1]] for line in root], dtype=np.int64),
@@ -142,7 +141,7 @@ class StripSquares(_Strips):
         self._power = {"HC2": 1, "HC3": 2}.get(request.kind, 0)
 
     def _sum(self, addresses: IntArray, count: int, labels: IntArray, weights: FloatArray, numbers: IntArray) -> None:
-        least, where = add_squares(addresses, count, labels, weights, self._turn, self._power, self._room, self._sums)
+        least, where = add_squares(addresses, count, weights, self._turn, self._power, self._room, self._sums)
         row_alone(self.request.kind, least, int(numbers[where]))
 
     def _matrices(self) -> tuple[FloatArray, ...]:

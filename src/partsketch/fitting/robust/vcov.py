@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from partsketch.common.cluster_names import joined_names, split_names
 from partsketch.common.errors import InputError
 
 #: Noise of a variance of its own in every row, and how errors of it are weighed.
@@ -34,7 +35,7 @@ def read_vcov(given: Any) -> str:
         return str(given)
     kind, colon, column = str(given).partition(":")
     if kind in CRV and colon and column:
-        return str(given)
+        return f"{kind}:{joined_names(_columns(kind, column))}"
     if kind in CRV:
         raise InputError(
             f"vcov={kind!r} needs the column of the clusters: write {{{kind!r}: 'city'}} (--vcov {kind}:city)."
@@ -45,6 +46,18 @@ def read_vcov(given: Any) -> str:
         f"vcov is {given!r}: choose 'iid', {', '.join(map(repr, HC))}, {{'CRV1': column}} or {{'CRV3': column}} "
         "(--vcov CRV1:column)."
     )
+
+
+def _columns(kind: str, text: str) -> tuple[str, ...]:
+    names = split_names(text)
+    if not names or len(names) > 2 or len(set(names)) < len(names):
+        raise InputError(
+            f"vcov={kind + ':' + text!r}: name one column of clusters, or two as in 'city + year'; a name with a plus "
+            "stands in backticks."
+        )
+    if kind == "CRV3" and len(names) > 1:
+        raise InputError("vcov='CRV3' leaves out the clusters of one column in turn: ask for 'CRV1' of two.")
+    return names
 
 
 def row_alone(kind: str, least: float, number: int) -> None:
@@ -61,6 +74,6 @@ def kind_of(vcov: str) -> str:
     return vcov.partition(":")[0]
 
 
-def cluster_of(vcov: str) -> str | None:
-    """Return the column of the clusters, if there is one."""
-    return vcov.partition(":")[2] or None
+def clusters_of(vcov: str) -> tuple[str, ...]:
+    """Return the columns of the clusters: none, one or two."""
+    return split_names(vcov.partition(":")[2])

@@ -36,7 +36,7 @@ class ChunkedColumns(ColumnSource):
     def hold(self, first: int, chunks: Sequence[Any]) -> ColumnSource:
         """Return a source of the rows of these chunks."""
         held = cast(ChunkedRows, self.rows).hold(first, chunks)
-        return ColumnSource(held, self.selection, self.encoding, self.partition, self.missing)
+        return ColumnSource(held, self.selection, self.encoding, self.labels, self.missing)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from partsketch.sources.formula.design import CATEGORY, Design
 from partsketch.sources.formula.given import with_given
 from partsketch.sources.formula.reading import ParsedFormula, left_out_of_all, make_design, parse_formula
 from partsketch.sources.formula.search import find_state
-from partsketch.sources.levels import PartitionColumn, sorted_keys
+from partsketch.sources.levels import PartitionColumn
 from partsketch.sources.roles import Selection, check_names
 from partsketch.sources.storage import Rows
 
@@ -24,46 +24,39 @@ def open_formula(
     rows: Rows,
     formula: str,
     weights: str | None,
-    partition_column: str | None,
+    labels: tuple[str | None, str | None],
     missing: Missing,
     given: Mapping[str, Sequence[Any]] | None,
 ) -> ColumnSource:
     """Return the source of a formula; levels and state that are not given are found in one pass."""
-    parsed = parse_formula(formula, rows.columns, (weights, partition_column))
+    parsed = parse_formula(formula, rows.columns, (weights, *labels))
     factors = with_given(parsed.factors, given)
-    selection = _selection(rows, _draft(parsed), weights, partition_column)
+    selection = _selection(rows, _draft(parsed), weights, labels)
     texts = _texts(rows, selection)
-    factors, keys, notes = find_state(rows, selection, factors, missing, texts)
+    factors, found, notes = find_state(rows, selection, factors, missing, texts)
     notes += tuple(
         f"{factor.expression} of the formula has one level, {factor.levels[0]!r}, and gives no column."
         for factor in factors
         if factor.kind == CATEGORY and len(factor.levels) == 1 and parsed.intercept
     )
-    notes += left_out_of_all(formula, rows.columns, (weights, partition_column))
-    design = make_design(parsed, factors, notes)
-    partition = None
-    if partition_column is not None:
-        if not len(keys):
-            raise InputError(f"Partition column '{partition_column}' has no values in the rows that can be used.")
-        partition = PartitionColumn(partition_column, sorted_keys(keys))
-    return _source(rows, design, selection, texts, partition, missing)
+    notes += left_out_of_all(formula, rows.columns, (weights, *labels))
+    return _source(rows, make_design(parsed, factors, notes), selection, texts, found, missing)
 
 
 def open_design(
     rows: Rows,
     design: Design,
     weights: str | None,
-    partition_column: str | None,
+    labels: tuple[str | None, str | None],
     missing: Missing,
     with_targets: bool,
 ) -> ColumnSource:
     """Return the source of a design that is known."""
     design = design if with_targets else design.with_targets(())
-    selection = _selection(rows, design, weights, partition_column)
+    selection = _selection(rows, design, weights, labels)
     texts = tuple(dict.fromkeys((*_texts(rows, selection), *design.text_columns)))
-    _, keys, _ = find_state(rows, selection, design.factors, missing, texts)
-    partition = None if partition_column is None else PartitionColumn(partition_column, sorted_keys(keys))
-    return _source(rows, design, selection, texts, partition, missing)
+    _, found, _ = find_state(rows, selection, design.factors, missing, texts)
+    return _source(rows, design, selection, texts, found, missing)
 
 
 def _draft(parsed: ParsedFormula) -> Design:
@@ -77,21 +70,21 @@ def _draft(parsed: ParsedFormula) -> Design:
     return Design(parsed.text, parsed.intercept, parsed.factors, terms, parsed.targets)
 
 
-def _selection(rows: Rows, design: Design, weights: str | None, partition: str | None) -> Selection:
+def _selection(rows: Rows, design: Design, weights: str | None, labels: tuple[str | None, str | None]) -> Selection:
     names = tuple(column.name for column in rows.columns)
     check_names(names, (*dict.fromkeys((*design.feature_columns, *design.target_columns)),))
-    for role, name in (("weights", weights), ("", partition)):
+    for role, name in (("weights", weights), ("", labels[0]), ("", labels[1])):
         if name is not None:
             check_names(names, (name,), role)
     if rows.row_count == 0:
         raise InputError(f"The data ({rows.description}) has no rows.")
-    return Selection(design.feature_columns, design.target_columns, weights, partition)
+    return Selection(design.feature_columns, design.target_columns, weights, labels[0], clusters=labels[1])
 
 
 def _texts(rows: Rows, selection: Selection) -> tuple[str, ...]:
     """Return the columns that are delivered as text."""
     texts = {column.name for column in rows.columns if column.kind == "text"}
-    return tuple(name for name in selection.used if name in texts or name in selection.only_partition)
+    return tuple(name for name in selection.used if name in texts or name in selection.only_labels)
 
 
 def _source(
@@ -99,9 +92,9 @@ def _source(
     design: Design,
     selection: Selection,
     texts: tuple[str, ...],
-    partition: PartitionColumn | None,
+    labels: tuple[PartitionColumn, ...],
     missing: Missing,
 ) -> ColumnSource:
     make = ChunkedColumns if isinstance(rows, ChunkedRows) else ColumnSource
     encoding = Encoding((), drop_first=design.intercept, design=design)
-    return make(rows.choose(selection.used, texts), selection, encoding, partition, missing)
+    return make(rows.choose(selection.used, texts), selection, encoding, labels, missing)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.sources.arrow_values import BoolArray, as_numbers, as_texts, distinct_texts
@@ -21,22 +20,30 @@ from partsketch.sources.formula.design import CATEGORY, NUMBER, Factor
 from partsketch.sources.formula.evaluation import Evaluator
 from partsketch.sources.formula.expressions import Expression, constants, stateful_calls
 from partsketch.sources.formula.values import ExactSums, ValueTable
-from partsketch.sources.keys import Key, Keys
-from partsketch.sources.levels import MOST_LEVELS, check_keys, check_number, keys_of, named
+from partsketch.sources.keys import Keys
+from partsketch.sources.levels import (
+    MOST_LEVELS,
+    PartitionColumn,
+    add_keys,
+    check_number,
+    keys_of,
+    label_columns,
+    named,
+)
 from partsketch.sources.roles import Selection
 from partsketch.sources.storage import RawBlock, Rows
 
 
 @dataclass
 class FoundState:
-    """What some rows tell: levels by factor, sums and tables by call, and values of the partition column."""
+    """What some rows tell: levels by factor, sums and tables by call, and values of the columns of labels."""
 
     levels: dict[str, set[Any]]
     sums: dict[str, ExactSums]
     tables: dict[str, ValueTable]
-    keys: Keys = field(default_factory=Keys)
+    keys: dict[str, Keys] = field(default_factory=dict)
 
-    def add(self, other: FoundState, partition: str | None) -> None:
+    def add(self, other: FoundState) -> None:
         """Take in what other rows tell, unless it becomes too much."""
         for name, levels in other.levels.items():
             self.levels[name] |= levels
@@ -47,9 +54,7 @@ class FoundState:
             self.sums[text].add(sums)
         for text, table in other.tables.items():
             self.tables[text].add(table)
-        self.keys.add(other.keys)
-        if partition is not None:
-            check_keys(partition, self.keys)
+        add_keys(self.keys, other.keys)
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ class StateSearch:
 
     def nothing(self) -> FoundState:
         """Return what no rows tell."""
-        found = FoundState({}, {}, {})
+        found = FoundState({}, {}, {}, {name: Keys() for name in self.selection.labels})
         for number in self.wanted:
             factor = self.factors[number]
             if factor.kind == CATEGORY and not factor.levels:
@@ -90,7 +95,7 @@ class StateSearch:
         found = self.nothing()
         with np.errstate(all="ignore"):
             for raw in rows.choose(self.names, self.texts).raw_blocks(0, None, 65536):
-                found.add(self._of_block(raw), self.selection.partition)
+                found.add(self._of_block(raw))
         return found
 
     def _of_block(self, raw: RawBlock) -> FoundState:
@@ -116,8 +121,7 @@ class StateSearch:
         kept = self._kept(raw, values, columns, evaluator, faults)
         for where, text, column in seen:
             _see(where, text, column, kept)
-        if self.selection.partition is not None:
-            found.keys = named(keys_of, self.selection.partition, values[self.selection.partition], kept)
+        found.keys = {name: named(keys_of, name, values[name], kept) for name in self.selection.labels}
         return found
 
     def _note_missing(self, name: str, values: Mapping[str, Any], faults: list[Fault]) -> None:
@@ -145,7 +149,7 @@ class StateSearch:
                 faults.extend(made_faults(factor, made, columns))
         if self.selection.weights is not None:
             faults.extend(number_faults(self.selection.weights, *as_numbers(values[self.selection.weights])))
-        for name in self.selection.only_partition:
+        for name in self.selection.only_labels:
             self._note_missing(name, values, faults)
         return complete_rows(raw, faults, "drop")
 
@@ -173,11 +177,11 @@ def _empty(call: ast.Call) -> ExactSums | ValueTable:
 
 def find_state(
     rows: Rows, selection: Selection, factors: tuple[Factor, ...], missing: Missing, texts: Iterable[str]
-) -> tuple[tuple[Factor, ...], set[Key] | NDArray[np.int64], tuple[str, ...]]:
-    """Return the factors with what was found of them, the values of the partition column, and notes."""
+) -> tuple[tuple[Factor, ...], tuple[PartitionColumn, ...], tuple[str, ...]]:
+    """Return the factors with what was found of them, the columns of labels with their values, and notes."""
     wanted = tuple(number for number, factor in enumerate(factors) if _lacks(factor))
-    if not wanted and selection.partition is None:
-        return factors, set(), ()
+    if not wanted and not selection.labels:
+        return factors, (), ()
     if not rows.replayable:
         raise InputError(
             f"The formula needs a pass over the data for {factors[wanted[0]].expression if wanted else 'partitions'} "
@@ -185,13 +189,13 @@ def find_state(
         )
     names = selection.used
     if missing == "error":
-        needed = {name for number in wanted for name in factors[number].whole.names} | {selection.partition}
+        needed = {name for number in wanted for name in factors[number].whole.names} | {*selection.labels}
         names = tuple(name for name in names if name in needed)
     chosen = tuple(name for name in names if name in texts)
     search = StateSearch(names, chosen, factors, wanted, selection, missing)
     found = search.nothing()
     for part in rows.map(search) if isinstance(rows, ChunkedRows) else (search(rows),):
-        found.add(part, selection.partition)
+        found.add(part)
     made = tuple(_with_found(factor, found) if number in wanted else factor for number, factor in enumerate(factors))
     notes = tuple(
         f"{text} of the formula has more than {table.most:,} different values: its knots or polynomials are those of "
@@ -199,7 +203,7 @@ def find_state(
         for text, table in found.tables.items()
         if not table.is_exact
     )
-    return made, found.keys.found(), notes
+    return made, label_columns(found.keys, selection.labels), notes
 
 
 def _lacks(factor: Factor) -> bool:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.sources.base import Capabilities, DenseBlock, FilePart, FloatArray, Source
+from partsketch.sources.base import Capabilities, FilePart, FloatArray, Source
+from partsketch.sources.dense_block import DenseBlock
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
 from partsketch.sources.memory.sparse import SparseSource, is_sparse_array, row_compressed
 from partsketch.sources.row_numbers import consecutive

@@ -90,6 +90,7 @@ class SparseSource(Capabilities):
     target_names: tuple[str, ...]
     labels: IntArray | None = None
     partition_values: tuple[str, ...] = ()
+    cluster_count: int = 0
     incomplete: NDArray[np.bool_] | None = None
     replayable: bool = True
     random_access: bool = True

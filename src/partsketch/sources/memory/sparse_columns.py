@@ -30,12 +30,14 @@ def sparse_column_source(
     features: Sequence[str] | None,
     weights: str | None,
     partition_column: str | None,
+    cluster_column: str | None = None,
     *,
     missing: Missing,
 ) -> SparseSource:
     """Make a source of the columns of a sparse array, checked for missing and infinite values."""
     matrix = row_compressed(data)
-    selection = select([f"x{i}" for i in range(matrix.shape[1])], target, features, weights, partition_column)
+    names = [f"x{i}" for i in range(matrix.shape[1])]
+    selection = select(names, target, features, weights, partition_column, cluster_column)
     rows = matrix.shape[0]
     if rows == 0:
         raise InputError("The sparse array has no rows.")
@@ -50,15 +52,16 @@ def sparse_column_source(
     kept = complete_rows(RawBlock(0, rows, ()), faults, missing)
     incomplete = None if kept is None else ~kept
     labels: IntArray | None = None
-    values_of_partition: tuple[str, ...] = ()
-    if selection.partition is not None:
-        column = _dense(matrix, selection.partition)
+    found: list[PartitionColumn] = []
+    for name in selection.labels:
+        column = _dense(matrix, name)
         keys = sorted_keys(distinct_keys(column, kept))
         if kept is not None:
             # Rows that are left out need a label too, but not one of their own.
             column = np.where(kept, column, keys[0])
-        partition = PartitionColumn(selection.partition, keys)
-        (labels, _), values_of_partition = partition.labels(column), partition.texts
+        found.append(PartitionColumn(name, keys))
+        own, _ = found[-1].labels(column)
+        labels = own if labels is None else labels + len(found[0].values) * own
     return SparseSource(
         features=chosen,
         targets=np.column_stack([columns[name] for name in selection.targets] or [np.empty((rows, 0))]),
@@ -66,7 +69,8 @@ def sparse_column_source(
         feature_names=selection.features,
         target_names=selection.targets,
         labels=labels,
-        partition_values=values_of_partition,
+        partition_values=found[0].texts if found else (),
+        cluster_count=len(found[1].values) if len(found) > 1 else 0,
         incomplete=incomplete,
     )
 
