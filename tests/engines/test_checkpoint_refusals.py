@@ -42,6 +42,20 @@ def test_a_lost_manifest_without_a_seed_is_an_error(tmp_path: Path, damage: str)
     assert again.to_dict() == first.to_dict()
 
 
+@pytest.mark.parametrize("seed", [None, 3])
+@pytest.mark.parametrize("name", ["notes.txt", "checkpoint.json"])
+def test_a_folder_of_other_files_is_refused_and_stays_as_it_is(tmp_path: Path, name: str, seed: int | None) -> None:
+    """Other programs keep a checkpoint.json too: with a seed it was taken for a damaged one of ours, and replaced."""
+    files = paths(tmp_path / "data")
+    other = tmp_path / "other" / name
+    other.parent.mkdir()
+    other.write_text('{"epoch": 12}')
+    with pytest.raises(InputError, match=f"holds '{name}', which is not part of one; name a folder that is empty"):
+        fit(files, checkpoint=other.parent, random_state=seed)
+    assert [path.name for path in other.parent.iterdir()] == [name]
+    assert other.read_text() == '{"epoch": 12}'
+
+
 def test_other_options_are_refused(tmp_path: Path) -> None:
     files = paths(tmp_path / "data")
     fit(files, checkpoint=tmp_path / "kept")

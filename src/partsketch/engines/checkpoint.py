@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,10 @@ from partsketch.summaries.tasks import TaskResult
 _MANIFEST = "checkpoint.json"
 _LOCK = "checkpoint.lock"
 _FORMAT = "partsketch checkpoint"
+#: What a manifest begins with, also one that was cut short; and the names of all in a checkpoint, "exact" that of
+#: the comparison.
+_BEGINNING = f'{{\n "format": "{_FORMAT}"'.encode()
+_OWN = re.compile(r"checkpoint\.(json|lock)|tasks-\d{8,}\.bin|exact|\.partsketch-.*\.part|\.nfs.*")
 #: Results are written together, at most this often, and so seldom that writing takes a twentieth of the time.
 _LEAST_SECONDS = 0.5
 _SHARE_OF_TIME = 20.0
@@ -104,6 +109,7 @@ def open_checkpoint(
         raise InputError(f"Cannot use {shown(folder)} as a checkpoint: it is not a folder; name one.") from error
     except OSError as error:
         raise InputError(f"Cannot use {shown(folder)} as a checkpoint: {reason_of(error)}.") from error
+    _check_own(folder)
     with _locked(folder):
         # As JSON gives it back, so that tuples equal lists.
         identity = json.loads(json.dumps(identity))
@@ -125,6 +131,7 @@ def recorded_seed(folder: Path) -> int | None:
 
     A folder that has lost its manifest has lost the seed: another one would silently begin anew.
     """
+    _check_own(folder)
     manifest = _read_manifest(folder)
     try:
         is_damaged = manifest is None and ((folder / _MANIFEST).exists() or any(folder.glob("tasks-*.bin")))
@@ -136,6 +143,35 @@ def recorded_seed(folder: Path) -> int | None:
             "the seed that it was made with (--seed, random_state), or another folder."
         )
     return None if manifest is None else int(manifest["seed"])
+
+
+def _check_own(folder: Path) -> None:
+    """Refuse a folder that is there for something else: files would be added, and one of the same name replaced."""
+    if _read_manifest(folder) is not None:
+        return
+    try:
+        names = sorted(os.listdir(folder))
+        found = [name for name in names if not _OWN.fullmatch(name)]
+        is_own = any(name.startswith("tasks-") for name in names)
+        if not is_own and not _BEGINNING.startswith(_first_bytes(folder / _MANIFEST)):
+            found.append(_MANIFEST)
+    except OSError:
+        # It is not there, or nothing can be done with it: whoever makes and locks it says what.
+        return
+    if found:
+        raise InputError(
+            f"Cannot use {shown(folder)} as a checkpoint: it holds {shown(found[0])!r}, which is not part of one; name "
+            "a folder that is empty or not there yet."
+        )
+
+
+def _first_bytes(path: Path) -> bytes:
+    """Return as many bytes of a file as every manifest begins with; none when it is not there."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_BEGINNING))
+    except FileNotFoundError:
+        return b""
 
 
 def _digest(values: Any) -> str:

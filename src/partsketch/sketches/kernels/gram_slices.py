@@ -11,6 +11,8 @@ benchmarks.kernels`), with rounding all the same, and with no more digits than d
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,8 +59,37 @@ def _cut(columns, level, bits, enough, slices, owners, levels, count):  # type: 
     return count
 
 
+@compiled
+def _add_products(products, owners, levels, exponents, high, low):  # type: ignore[no-untyped-def]
+    """Add the products of slices to sums with twice the digits, from small to large: i and j make 2^(−bits (i + j))."""
+    width, most = len(exponents), 1
+    places = np.full((_MOST_SLICES + 1, width), -1)
+    filled = np.zeros(_MOST_SLICES + 1, np.bool_)
+    for number in range(len(owners)):
+        places[levels[number], owners[number]] = number
+        filled[levels[number]] = True
+        most = max(most, levels[number])
+    for row in range(width):
+        for column in range(width):
+            unit = exponents[row] + exponents[column]
+            first, second = high[row, column], low[row, column]
+            for order in range(2 * most, 1, -1):
+                for level in range(max(1, order - _MOST_SLICES), min(_MOST_SLICES, order - 1) + 1):
+                    if not (filled[level] and filled[order - level]):
+                        continue
+                    here, there, value = places[level, row], places[order - level, column], 0.0
+                    if here >= 0 and there >= 0:
+                        value = math.ldexp(products[here, there], unit)
+                    total = first + value
+                    part = total - first
+                    rest = ((first - (total - part)) + (value - part)) + second
+                    first = total + rest
+                    second = rest - (first - total)
+            high[row, column], low[row, column] = first, second
+
+
 def add_exact_gram(total: DoubleDouble, columns: FloatArray) -> DoubleDouble:
-    """Return the total plus the sums of products of columns (shape columns × rows), exact to about thirty digits."""
+    """Add the sums of products of columns (shape columns × rows) to the total, exact to about thirty digits."""
     width, rows = columns.shape
     bits = (53 - max(rows - 1, 1).bit_length()) // 2
     largest = np.abs(columns).max(axis=1, initial=0.0)
@@ -79,14 +110,7 @@ def add_exact_gram(total: DoubleDouble, columns: FloatArray) -> DoubleDouble:
     padded = -(-max(count, 1) // 8) * 8
     slices[count:padded] = 0.0
     products = gram(slices[:padded])[:count, :count]
-    # From small to large: products of slices i and j are about 2^(−bits (i + j)).
-    for order in range(2 * int(level_of.max(initial=1)), 1, -1):
-        for first in range(max(1, order - _MOST_SLICES), min(_MOST_SLICES, order - 1) + 1):
-            here, there = np.flatnonzero(level_of == first), np.flatnonzero(level_of == order - first)
-            if here.size and there.size:
-                block = np.zeros((width, width))
-                block[np.ix_(owner[here], owner[there])] = products[np.ix_(here, there)]
-                total = total.plus(np.ldexp(block, exponents[:, None] + exponents[None, :]))
+    _add_products(products, owner, level_of, exponents, *total)
     return total
 
 
