@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -100,8 +101,8 @@ def build_model(
     common = (method, summaries, combination, regression)
     certificates, inferences = _judged(*common)
     unknown = unknown_loss_warnings(certificates, regression.penalty)
-    told = unknown or cancellation_warnings(combination, summaries, regression)
-    record = replace(record, warnings=(*record.warnings, *told))
+    if told := unknown or cancellation_warnings(combination, summaries, regression):
+        record = replace(record, warnings=(*record.warnings, *told))
     return Model(
         feature_names=regression.features[first:],
         target_names=regression.targets,
@@ -238,6 +239,11 @@ def _finite_or_none(value: float) -> float | None:
 
 def library_versions() -> dict[str, str]:
     """Return the versions of partsketch and of what computes for it."""
+    return dict(_found_versions())
+
+
+@cache
+def _found_versions() -> dict[str, str]:
     import numba
     import scipy
 

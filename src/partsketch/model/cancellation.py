@@ -56,13 +56,20 @@ def _terms(
     Columns of a factor are as long as those of the rows behind it. An intercept is added at the centre, uncancelled.
     """
     columns = summaries[0].select((*regression.features, regression.targets[number]))
-    norms, free = np.linalg.norm(columns, axis=0), regression.free_columns
+    with np.errstate(over="ignore"):
+        norms, free = np.sqrt(np.einsum("ij,ij->j", columns, columns)), regression.free_columns
     return np.abs(coefficients[free:]) * norms[free:-1], float(norms[-1])
 
 
-def known_loss(combination: Combination, summaries: Sequence[Summary], regression: Regression, number: int) -> float:
-    """Return the loss of an exact fit, zero where it is no more than rounding; refuse where rounding hides it."""
-    _require_digits(combination, summaries, regression, number, LARGEST_KNOWN)
+def known_loss(
+    combination: Combination, summaries: Sequence[Summary], regression: Regression, number: int, is_certified: bool
+) -> float:
+    """Return the loss of an exact fit, zero where it is no more than rounding; refuse where rounding hides it.
+
+    Of a fit whose loss was certified that is known already.
+    """
+    if not is_certified:
+        _require_digits(combination, summaries, regression, number, LARGEST_KNOWN)
     loss = float(combination.solutions[0].residual_sums[number])
     return 0.0 if is_rounding(loss, summaries, regression, number) else loss
 
@@ -102,9 +109,9 @@ def _rounding_share(
     """Return how much of the loss rounding may add: that of every coefficient, times the norm of its column."""
     solution = combination.solutions[0]
     loss = float(solution.residual_sums[number])
-    if not summaries or not loss > 0 or is_rounding(loss, summaries, regression, number):
+    if not summaries or not loss > 0:
         return 0.0
     terms, target = _terms(solution.coefficients[:, number], summaries, regression, number)
-    if terms.sum() <= _USUAL * target:
+    if terms.sum() <= _USUAL * target or is_rounding(loss, summaries, regression, number):
         return 0.0
     return float((np.finfo(np.float64).eps * terms.sum() / np.sqrt(loss)) ** 2)

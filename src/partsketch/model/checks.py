@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.changed import changed
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.solution import LARGEST_GRADIENT, Solution
 from partsketch.model.certificate import Certificate
@@ -35,6 +36,8 @@ def check_solutions(solutions: Sequence[Solution], names: Sequence[str]) -> None
 
 def check_coefficients(combination: Combination, features: Sequence[str]) -> None:
     """Refuse coefficients that a double does not hold, naming the column."""
+    if np.isfinite(combination.coefficients).all():
+        return
     for column, values in zip(features, combination.coefficients, strict=True):
         if not np.isfinite(values).all():
             raise InputError(
@@ -54,7 +57,7 @@ def checked_certificate(certificate: Certificate, target_square: float) -> Certi
     if all(value is None or np.isfinite(value) for value in known):
         if target_square == 1.0:
             return certificate
-        return replace(certificate, confidence=confidence, **scaled)  # type: ignore[arg-type]
+        return changed(certificate, confidence=confidence, **scaled)
     reason = "the sizes of the partitions' columns, or of the target, differ by more than a double holds"
     return replace(
         certificate,
@@ -87,7 +90,8 @@ def checked_inference(inference: Inference) -> Inference:
     for name in ("noise_variance", "r_squared"):
         if not _hold(getattr(inference, name)):
             kept[name] = None
-    return replace(inference, **kept)  # type: ignore[arg-type]
+    is_changed = len(kept) > 1 or around is not inference.around_exact
+    return replace(inference, **kept) if is_changed else inference  # type: ignore[arg-type]
 
 
 def _hold(*values: FloatArray | float | None) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -52,7 +53,7 @@ class Coordinates:
     centre: FloatArray
     unit: FloatArray
 
-    @property
+    @cached_property
     def locations(self) -> FloatArray:
         """What was taken off the features, in their units."""
         return np.asarray((self.centre / self.unit)[: self.features])

@@ -153,7 +153,7 @@ def infer(
     else:
         try:
             if method == "exact":
-                covariance, errors = _of_exact(combination, summaries, regression, number)
+                covariance, errors = _of_exact(combination, summaries, regression, number, certificate.kind == "exact")
             else:
                 if averaged and len(summaries) > 1:
                     _require_one_truth(method, moments, certificate)
@@ -255,14 +255,14 @@ def exact_rows(combination: Combination, summaries: Sequence[Summary]) -> int:
 
 
 def _of_exact(
-    combination: Combination, summaries: Sequence[Summary], regression: Regression, number: int
+    combination: Combination, summaries: Sequence[Summary], regression: Regression, number: int, is_certified: bool
 ) -> tuple[CoefficientCovariance, FloatArray | None]:
     """`σ̂² G⁻`, with the inverse that belongs to the solution, and its errors; of too many columns these alone."""
     solution, row_count = combination.solutions[0], exact_rows(combination, summaries)
     freedom = row_count - solution.rank
     if freedom <= 0:
         raise InputError(f"{row_count} rows leave no degrees of freedom after rank {solution.rank}.")
-    variance = known_loss(combination, summaries, regression, number) / freedom
+    variance = known_loss(combination, summaries, regression, number, is_certified) / freedom
     if solution.inverse == "unknown":
         raise InputError("Refinement without a factor computes none; fit with route='factor' to have them.")
     root, coordinates = solution.inverse_root, regression.coordinates

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.changed import changed
 from partsketch.common.linalg.solution import Solution
 from partsketch.common.linalg.solve import sketch_rounding, solve_least_squares, solve_ridge
 from partsketch.common.linalg.solve_many import at_once, solve_factors
@@ -85,7 +86,7 @@ def restored(combination: Combination, regression: Regression) -> Combination:
     with np.errstate(over="ignore", invalid="ignore"):
         target_squares = coordinates.unit[coordinates.features :] ** 2
         solutions = tuple(
-            replace(
+            changed(
                 solution,
                 coefficients=coordinates.coefficients(solution.coefficients),
                 residual_sums=solution.residual_sums * target_squares,
@@ -93,7 +94,9 @@ def restored(combination: Combination, regression: Regression) -> Combination:
             )
             for solution in combination.solutions
         )
-    return replace(combination, coefficients=coordinates.coefficients(combination.coefficients), solutions=solutions)
+    alone = combination.coefficients is combination.solutions[0].coefficients
+    coefficients = solutions[0].coefficients if alone else coordinates.coefficients(combination.coefficients)
+    return changed(combination, coefficients=coefficients, solutions=solutions)
 
 
 def solve_summaries(

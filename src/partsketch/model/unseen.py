@@ -51,10 +51,14 @@ def unseen_noise(
     loss_of_digits
         By how much the rounding of the squares was multiplied before they got here.
     """
-    squares, vectors = np.linalg.eigh(spread.T @ spread)
+    nothing = max(_NOTHING, _ROUNDING * loss_of_digits)
+    products = spread.T @ spread
+    if _is_positive(products, 2 * nothing * max(float(np.trace(products)), noise)):
+        return []
+    squares, vectors = np.linalg.eigh(products)
     # Where one cluster determines each coefficient nothing but rounding is left at all.
     largest = squares.max(initial=noise)
-    unseen = vectors[:, squares <= max(_NOTHING, _ROUNDING * loss_of_digits) * largest]
+    unseen = vectors[:, squares <= nothing * largest]
     rank = len(squares)
     if rank - unseen.shape[1] >= min(rank, most):
         return []
@@ -79,6 +83,15 @@ def unseen_noise(
         f"{alone} alone determine {'them' if several else 'it'}, and {so}. Ask for 'iid', or leave columns out that "
         f"only {have}."
     ]
+
+
+def _is_positive(products: FloatArray, least: float) -> bool:
+    """Tell quickly whether all eigenvalues are above half of `least`: rounding of Cholesky's factor is far below."""
+    try:
+        np.linalg.cholesky(products - least * np.eye(len(products)))
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.isfinite(least))
 
 
 def without_noise(inference: Inference, kind: str, freedom: float) -> Inference | None:

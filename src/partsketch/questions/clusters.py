@@ -8,12 +8,13 @@ W_gᵀ r_g. Where T is badly conditioned W and r are made with twice the digits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.changed import changed
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import triangular_factor
 from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
@@ -86,8 +87,8 @@ def score_values(question: Question, solution: Solution, number: int) -> tuple[F
         return scores.values, scores.inverse
     rows = panel.by_column[columns]
     explained = solution.coefficients[:, number] @ rows.reshape(len(columns), -1)
-    rows *= panel.by_column[target] - explained.reshape(rows.shape[1:])
-    return rows.sum(axis=2).T @ solution.inverse_root, solution.inverse_root
+    residuals = panel.by_column[target] - explained.reshape(rows.shape[1:])
+    return np.einsum("cgr,gr->cg", rows, residuals).T @ solution.inverse_root, solution.inverse_root
 
 
 def _precise_scores(question: Question, columns: list[int], target: int) -> Scores:
@@ -113,7 +114,7 @@ def _precise_scores(question: Question, columns: list[int], target: int) -> Scor
 
 def crv1_scale(question: Question, rank: int) -> float:
     """Return g/(g − 1) · (n − 1)/(n − d); intercepts of partitions are nested in the clusters and count as one."""
-    rows, count = int(question.panel.row_counts.sum()), question.panel.count
+    rows, count = question.panel.row_count, question.panel.count
     rank += int(question.panel.absorbed > 0)
     if rows <= rank:
         raise InputError(f"{rows} rows leave no degrees of freedom after rank {rank}.")
@@ -172,7 +173,7 @@ def clustered(
     transformation = coordinates.transformation(number) @ inverse
     told: list[str] = []
     if vcov != "CRV3":
-        noise = float(solution.residual_sums[number]) / int(question.panel.row_counts.sum())
+        noise = float(solution.residual_sums[number]) / question.panel.row_count
         told = unseen_noise(vcov, spread, transformation, question.regression.features, count - 1, noise)
     with np.errstate(over="ignore", invalid="ignore"):
         root = spread @ transformation.T
@@ -184,7 +185,7 @@ def clustered(
         )
     around_centre = spread @ (coordinates.scaling(number) @ inverse).T
     errors = np.sqrt(np.einsum("ij,ij->j", root, root))
-    changed = replace(
+    found = changed(
         inference,
         standard_errors=errors,
         degrees_of_freedom=float(count - 1),
@@ -194,8 +195,8 @@ def clustered(
         vcov=vcov,
     )
     if vcov != "wild" or scores is None:
-        return changed, told
+        return found, told
     coefficients = coordinates.coefficients(solution.coefficients)[:, number]
     named = question.regression.features
     drawn = wild_bootstrap(scores.basis, scores.values, transformation, coefficients, scale, named, bootstrap)
-    return replace(changed, wild=drawn), told
+    return changed(found, wild=drawn), told

@@ -53,7 +53,7 @@ class Question:
     @cached_property
     def total(self) -> Summary:
         """The factor of all rows over the columns of the regression."""
-        return self.summary(self.panel.total, int(self.panel.row_counts.sum()), float(self.panel.weight_sums.sum()))
+        return self.summary(self.panel.total, self.panel.row_count, self.panel.weight_sum)
 
     def summary(self, factor: Any, rows: int, weight: float) -> Summary:
         """Return a factor of the panel's columns as a summary of the columns of the regression."""
@@ -72,9 +72,15 @@ class Question:
 
 
 def ask(
-    summaries: Summaries, target: Names | None, features: Names | None, intercept: Intercept, alpha: float
+    summaries: Summaries,
+    target: Names | None,
+    features: Names | None,
+    intercept: Intercept,
+    alpha: float,
+    vcov: str = "iid",
 ) -> Question:
-    """Return the question that is asked, with its columns checked."""
+    """Return the question that is asked, with its columns and the errors that are wanted checked."""
+    _check_vcov(vcov, alpha, len(summaries))
     if isinstance(target, str) and "~" in target and target not in summaries.columns:
         if features is not None:
             raise InputError("Give features or a formula, not both: the formula names its features.")
@@ -85,7 +91,7 @@ def ask(
     if not (isinstance(alpha, int | float) and 0 <= alpha < np.inf):
         raise InputError(f"alpha is {alpha!r}: give a number, at least 0.")
     panel = summaries.panel(intercept)
-    choice = choose_columns(summaries.factors[0].columns, summaries.about, target, features)
+    choice = choose_columns(summaries.factor_columns, summaries.about, target, features)
     columns = ((INTERCEPT,) if intercept == "common" else ()) + choice.features
     if not columns:
         raise InputError("There is nothing to fit: no features and no intercept.")
@@ -93,6 +99,22 @@ def ask(
     free = int(intercept == "common")
     regression = Regression(columns, choice.targets, free, float(alpha), coordinates=coordinates)
     return Question(panel, regression, intercept)
+
+
+def _check_vcov(vcov: str, alpha: float, count: int) -> None:
+    """Refuse errors that are not known, or that such a fit of so many partitions has not."""
+    if vcov not in VCOV:
+        raise InputError(
+            f"vcov is {vcov!r}: choose among {', '.join(VCOV)}, which take partitions for clusters; other errors need "
+            "the rows."
+        )
+    if vcov != "iid" and alpha > 0:
+        raise InputError(f"vcov={vcov!r} goes with alpha=0: a ridge fit is biased on purpose.")
+    if vcov != "iid" and count < 2:
+        raise InputError(
+            f"vcov={vcov!r} takes partitions for clusters, and there is one only: summarise with partition_by, or ask "
+            "for vcov='iid'."
+        )
 
 
 def fit_summaries(
@@ -105,32 +127,24 @@ def fit_summaries(
     bootstrap: Bootstrap,
 ) -> Model:
     """Return the model of a regression among the columns."""
-    if vcov not in VCOV:
-        raise InputError(
-            f"vcov is {vcov!r}: choose among {', '.join(VCOV)}, which take partitions for clusters; other errors need "
-            "the rows."
-        )
-    if vcov != "iid" and alpha > 0:
-        raise InputError(f"vcov={vcov!r} goes with alpha=0: a ridge fit is biased on purpose.")
-    if vcov != "iid" and len(summaries) < 2:
-        raise InputError(
-            f"vcov={vcov!r} takes partitions for clusters, and there is one only: summarise with partition_by, or ask "
-            "for vcov='iid'."
-        )
-    question = ask(summaries, target, features, intercept, alpha)
+    question = ask(summaries, target, features, intercept, alpha, vcov)
     with one_thread_each():
-        solution = solved(question)
-        warnings = () if vcov == "iid" else summaries.split_sentences
-        model = model_of(summaries, question, solution, {"vcov": vcov}, warnings)
-        if vcov != "iid":
-            found = [
-                clustered(question, solution, inference, number, vcov, bootstrap, summaries.names)
-                for number, inference in enumerate(model.inferences)
-            ]
-            told = dict.fromkeys(sentence for _, sentences in found for sentence in sentences)
-            record = replace(model.record, warnings=(*model.record.warnings, *told))
-            model = replace(model, record=record, inferences=tuple(inference for inference, _ in found))
-    return model
+        return answer(summaries, question, solved(question), vcov, bootstrap)
+
+
+def answer(summaries: Summaries, question: Question, solution: Solution, vcov: str, bootstrap: Bootstrap) -> Model:
+    """Return the model of a question that was solved."""
+    warnings = () if vcov == "iid" else summaries.split_sentences
+    model = model_of(summaries, question, solution, {"vcov": vcov}, warnings)
+    if vcov == "iid":
+        return model
+    found = [
+        clustered(question, solution, inference, number, vcov, bootstrap, summaries.names)
+        for number, inference in enumerate(model.inferences)
+    ]
+    told = dict.fromkeys(sentence for _, sentences in found for sentence in sentences)
+    record = replace(model.record, warnings=(*model.record.warnings, *told)) if told else model.record
+    return replace(model, record=record, inferences=tuple(inference for inference, _ in found))
 
 
 def solved(question: Question) -> Solution:
@@ -186,7 +200,7 @@ def _circumstances(
 ) -> Circumstances:
     regression = question.regression
     count = len(summaries)
-    rows = int(question.panel.row_counts.sum())
+    rows = question.panel.row_count
     return Circumstances(
         options={
             "method": "exact",
@@ -199,7 +213,7 @@ def _circumstances(
         seed=None,
         names=("all",),
         row_count=rows,
-        weight_sum=float(question.panel.weight_sums.sum()),
+        weight_sum=question.panel.weight_sum,
         rows_dropped=summaries.rows_dropped,
         rows_left_out=0,
         reasons={"rows": "the model was made from exact summaries alone; no rows were read"},

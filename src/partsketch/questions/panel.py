@@ -59,6 +59,16 @@ class Panel:
         """Number of partitions."""
         return len(self.high)
 
+    @cached_property
+    def row_count(self) -> int:
+        """Rows of all partitions."""
+        return int(self.row_counts.sum())
+
+    @cached_property
+    def weight_sum(self) -> float:
+        """Weight of all partitions."""
+        return float(self.weight_sums.sum())
+
     def places(self, names: Sequence[str]) -> list[int]:
         """Return where columns are."""
         return [self._place[name] for name in names]

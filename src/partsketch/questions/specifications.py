@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
+from partsketch.questions.fit import Question, answer, ask
+from partsketch.questions.many import at_once, solved_together
+from partsketch.questions.wild import Bootstrap
 
 if TYPE_CHECKING:
     from partsketch.model.model import Model
@@ -44,15 +47,16 @@ class Specification:
     alpha: float = 0.0
     vcov: str = "iid"
 
-    def ask(self, summaries: Summaries) -> Model:
-        """Return the model."""
+    def question(self, summaries: Summaries) -> Question:
+        """Return the question, its columns checked."""
         intercept: Any = _INTERCEPTS[self.intercept]
-        try:
-            return summaries.fit(self.target, self.features, intercept=intercept, alpha=self.alpha, vcov=self.vcov)
-        except InputError as error:
-            unknown = [name for name in self.features or () if name not in summaries.columns]
-            hint = " In CSV features are joined by '+'." if any(re.search("[,; ]", name) for name in unknown) else ""
-            raise InputError(f"Specification {self.name!r}: {error}{hint}") from error
+        return ask(summaries, self.target, self.features, intercept, self.alpha, self.vcov)
+
+    def refused(self, error: InputError, summaries: Summaries) -> InputError:
+        """Return an error that names the specification."""
+        unknown = [name for name in self.features or () if name not in summaries.columns]
+        hint = " In CSV features are joined by '+'." if any(re.search("[,; ]", name) for name in unknown) else ""
+        return InputError(f"Specification {self.name!r}: {error}{hint}")
 
 
 def read_specifications(path: Path, vcov: str = "iid") -> list[Specification]:
@@ -124,6 +128,33 @@ def _specification(entry: dict[str, Any], number: int, path: Path, vcov: str) ->
 
 def compare(summaries: Summaries, specifications: Sequence[Specification]) -> list[Model]:
     """Ask all regressions of a list."""
+    some = at_once(len(summaries.columns) + 1)
     # The libraries are told once, not by every fit.
     with one_thread_each():
-        return [specification.ask(summaries) for specification in specifications]
+        return [
+            model
+            for begin in range(0, len(specifications), some)
+            for model in _answers(summaries, specifications[begin : begin + some])
+        ]
+
+
+def _answers(summaries: Summaries, specifications: Sequence[Specification]) -> list[Model]:
+    """Return the models of some specifications, which are solved side by side."""
+    questions: list[Question] = []
+    wrong: InputError | None = None
+    for specification in specifications:
+        try:
+            questions.append(specification.question(summaries))
+        except InputError as error:
+            # Those before it are answered first: they may be wrong for other reasons.
+            wrong = specification.refused(error, summaries)
+            break
+    models = []
+    for specification, question, solution in zip(specifications, questions, solved_together(questions), strict=False):
+        try:
+            models.append(answer(summaries, question, solution, specification.vcov, Bootstrap()))
+        except InputError as error:
+            raise specification.refused(error, summaries) from error
+    if wrong is not None:
+        raise wrong
+    return models

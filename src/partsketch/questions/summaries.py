@@ -81,10 +81,15 @@ class Summaries(OtherModels):
         names = [part.name for part in firsts] if len(set(short)) < len(short) else short
         return tuple(name or "all" for name in names)
 
-    @property
+    @cached_property
+    def factor_columns(self) -> tuple[str, ...]:
+        """Names of the columns of every factor: that of ones first, if there is one."""
+        return self.factors[0].columns
+
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns that can be asked about; the intercept is not one."""
-        return tuple(name for name in self.factors[0].columns if name != INTERCEPT)
+        return tuple(name for name in self.factor_columns if name != INTERCEPT)
 
     @property
     def row_counts(self) -> tuple[int, ...]:
@@ -103,7 +108,7 @@ class Summaries(OtherModels):
         """What is to be said of partitions of the same name that count as clusters of their own."""
         return split_sentences(self.factors)
 
-    @property
+    @cached_property
     def about(self) -> About:
         """What the maker tells of the columns: targets that were meant, encoded text."""
         return self.factors[0].about
@@ -112,7 +117,7 @@ class Summaries(OtherModels):
         """Return the factors in coordinates for regressions with this intercept; made once."""
         if intercept is not False and intercept not in ("common", "partition"):
             raise InputError(f"intercept is {intercept!r}: choose 'common', 'partition' or False.")
-        if intercept and self.factors[0].columns[0] != INTERCEPT:
+        if intercept and self.factor_columns[0] != INTERCEPT:
             raise InputError("The summaries have no column of ones: make them again, or ask with intercept=False.")
         kind = intercept or "none"
         if kind not in self._panels:

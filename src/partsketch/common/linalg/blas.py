@@ -160,6 +160,12 @@ def triangular_factor(*stacked: FloatArray) -> FloatArray:
     return with_positive_diagonal(factor)
 
 
+def triangular_factors(stacked: FloatArray) -> FloatArray:
+    """Return `triangular_factor` of each of several matrices with no fewer rows than columns, shape (k, rows, q)."""
+    factors = np.triu(np.linalg.qr(stacked, mode="r"))
+    return factors * np.where(np.diagonal(factors, axis1=1, axis2=2) < 0, -1.0, 1.0)[:, :, None]
+
+
 def triangular_inverse(factor: FloatArray, lower: bool = False) -> FloatArray:
     """Return the inverse of a triangular matrix; LinAlgError if it has none."""
     if lower:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from partsketch.common.changed import changed
 from partsketch.common.linalg.blas import triangular_factor, triangular_inverse, triangular_solve
 from partsketch.common.linalg.precise_solve import solve_precisely
 from partsketch.common.linalg.solution import FloatArray, Solution, condition_of, gradient_left
@@ -114,7 +115,7 @@ def in_units(solution: Solution, units: FloatArray) -> Solution:
     """Return the solution of columns that had not been multiplied by these units."""
     width = len(solution.coefficients)
     feature_units, target_units = units[:width], units[width:]
-    return replace(
+    return changed(
         solution,
         coefficients=solution.coefficients * feature_units[:, None] / target_units,
         residual_sums=solution.residual_sums / target_units / target_units,
