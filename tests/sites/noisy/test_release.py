@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,32 @@ def test_bounds_of_the_rows_themselves_are_suspected(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         noisy(tmp_path, rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({"centre": np.mean}, "mean"),
+        ({"centre": lambda x: round(float(np.mean(x)), 2)}, "mean"),
+        ({"spread": np.std}, "standard deviation"),
+        ({"spread": lambda x: round(float(np.std(x, ddof=1)), 3)}, "standard deviation"),
+        ({"lower": lambda x: round(float(np.min(x)), 4)}, "smallest value"),
+        # Of one digit half the tables agree by chance.
+        ({"centre": lambda x: round(float(np.mean(x)), 1)}, ""),
+        ({"lower": lambda x: math.floor(np.min(x)), "upper": lambda x: math.ceil(np.max(x))}, ""),
+    ],
+)
+def test_centres_and_spreads_of_the_rows_are_suspected(
+    tmp_path: Path, given: dict[str, Callable[[Any], float]], word: str
+) -> None:
+    """A site that computes its bounds computes the mean as well, and rounds both."""
+    rows = table(500)
+    bounds = {"lower": -4, "upper": 4} | {name: float(made(rows["b"].to_numpy())) for name, made in given.items()}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        noisy(tmp_path, rows, bounds={**BOUNDS, "b": bounds})
+    told = [str(warning.message) for warning in caught if "of these rows" in str(warning.message)]
+    assert [f"column 'b' are the {word} of these rows" in sentence for sentence in told] == [True] * bool(word)
 
 
 def test_it_is_a_model_of_the_truth(tmp_path: Path) -> None:

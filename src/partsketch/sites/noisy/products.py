@@ -34,7 +34,7 @@ _HIGH = float(1 << 26)
 
 @dataclass(frozen=True, eq=False)
 class ProductsRequest(PassRequest):
-    """Asks for sums of products of whole numbers, and, for the site alone, for the ends of its columns."""
+    """Asks for sums of products of whole numbers, and, for the site alone, for ends and moments of its columns."""
 
     partitioning: Partitioning
     measures: Measures
@@ -77,6 +77,7 @@ class _Products:
         self._filled = self._rows = 0
         self._high, self._low = np.zeros((2, self._count, self._count))
         self._ends = np.full((2, self._count), np.inf)
+        self._moments = np.zeros((2, self._count))
 
     def feed(self, block: Block, begin: int, end: int) -> None:
         """Take rows of a block."""
@@ -98,6 +99,9 @@ class _Products:
         if not np.isfinite(ends).all():
             self._refuse(values)
         self._ends[:, 1:] = np.minimum(self._ends[:, 1:], ends)
+        with np.errstate(over="ignore"):
+            away = values - self._centre
+            self._moments[:, 1:] += np.stack([away.sum(axis=1), np.square(away).sum(axis=1)])
         steps = self._steps(values)
         sums = steps @ steps.T
         high = np.floor(sums / _HIGH)
@@ -128,7 +132,7 @@ class _Products:
     def finish(self) -> Piece:
         """Return the piece."""
         self._flush()
-        matrix = np.vstack([self._high, self._low, self._ends])
+        matrix = np.vstack([self._high, self._low, self._moments, self._ends])
         return Piece(*self._place, (matrix,), self._rows, float(self._rows), np.zeros((2, self._targets)))
 
 
@@ -145,11 +149,17 @@ def norms_of(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Sums of products in steps, as whole numbers of any size, and the ends of the columns, for the site alone."""
+    """Sums of products in steps, as whole numbers of any size.
+
+    Besides, for the site alone: ends of the columns, their means and deviations, and how many rows there are.
+    """
 
     sums: list[list[int]]
     smallest: FloatArray
     largest: FloatArray
+    mean: FloatArray
+    deviation: FloatArray
+    row_count: int
 
 
 def sum_products(source: Source, measures: Measures, engine: Engine) -> Products:
@@ -164,6 +174,10 @@ def sum_products(source: Source, measures: Measures, engine: Engine) -> Products
         raise InputError(f"There are no rows in {source.description}.")
     count = len(measures.bounds) + 1
     (matrix,) = whole.matrices
-    high, low, ends = matrix[:count], matrix[count : 2 * count], matrix[2 * count :]
+    high, low, (first, second, *ends) = matrix[:count], matrix[count : 2 * count], matrix[2 * count :, 1:]
     sums = [[int(high[i, j]) * int(_HIGH) + int(low[i, j]) for j in range(count)] for i in range(count)]
-    return Products(sums, ends[0, 1:], -ends[1, 1:])
+    centre = np.array([known.centre for known in measures.bounds])
+    with np.errstate(over="ignore", invalid="ignore"):
+        away = first / whole.row_count
+        deviation = np.sqrt(second / whole.row_count - away**2)
+    return Products(sums, ends[0], -ends[1], centre + away, deviation, whole.row_count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,11 @@ import numpy as np
 from partsketch.common.errors import InputError
 from partsketch.engines.base import Engine
 from partsketch.fitting.data_request import DataRequest
-from partsketch.sites.noisy.bounds import Measures, measures_of
+from partsketch.sites.noisy.bounds import measures_of
 from partsketch.sites.noisy.ledger import USUAL_LEDGER, Entry, Spent, enter, now
 from partsketch.sites.noisy.mechanism import check_mechanism, noisy_products
-from partsketch.sites.noisy.products import Products, sum_products
+from partsketch.sites.noisy.products import sum_products
+from partsketch.sites.noisy.suspicions import suspicious
 from partsketch.sites.options import SketchOptions
 from partsketch.sources.base import Source
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
@@ -77,7 +78,7 @@ def release(request: DataRequest, options: SketchOptions, engine: Engine) -> Rel
     # Entered first: whoever draws noise has released.
     spent = enter(ledger, entry, options.budget)
     summary = replace(summary, products=noisy_products(products.sums, measures.norm, promise.epsilon, promise.delta))
-    return Released(summary, spent, ledger, tuple(_suspicious(names, measures, products)))
+    return Released(summary, spent, ledger, tuple(suspicious(names, measures, products)))
 
 
 def _check_request(request: DataRequest) -> None:
@@ -144,15 +145,3 @@ def _of_levels(factor: Factor) -> Factor:
         return factor
     whole = all(level.lstrip("+-").isdecimal() for level in factor.levels)
     return replace(factor, level_type="integer" if whole else "number")
-
-
-def _suspicious(names: tuple[str, ...], measures: Measures, products: Products) -> Iterator[str]:
-    """Say which bounds are ends of the rows: they tell of them, unless that is by chance or by definition."""
-    for name, bounds, low, high in zip(names, measures.bounds, products.smallest, products.largest, strict=True):
-        equal = [word for word, found, bound in (("smallest", low, bounds.lower), ("largest", high, bounds.upper))
-                 if found == bound and (bounds.lower, bounds.upper) != (0.0, 1.0)]  # fmt: skip
-        if equal:
-            yield (
-                f"The bounds of column {name!r} are the {' and '.join(equal)} value of these rows: bounds that were "
-                "computed from the rows tell of them, and break the promise; take them from what is publicly known."
-            )
