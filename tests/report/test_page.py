@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shlex
@@ -132,6 +133,20 @@ def test_an_exact_fit_has_no_empty_places() -> None:
     sketched = ps.fit(table(500), target="y", method="stack", n_partitions=2, random_state=0)
     for present in ('id="divergence"', "exact fit from"):
         assert present in render(entries_of([sketched]))
+
+
+def test_partitions_that_determine_too_little_are_named_and_leave_no_empty_columns() -> None:
+    """A level that only the first partition has: the reason is the reader's, once, and no heads stand over nothing."""
+    rng = np.random.default_rng(3)
+    columns = {"x": rng.normal(size=400), "rare": (np.arange(400) < 3).astype(float), "y": rng.normal(size=400)}
+    with pytest.warns(ps.PartsketchWarning):
+        model = ps.fit(columns, "y", method="partition", n_partitions=4, random_state=1)
+    reason = "3 of 4 partitions do not determine the coefficients of 'rare'"
+    assert model.inferences[0].reason.startswith(reason)
+    assert model.inferences[0].around_exact.reason.startswith(reason)
+    page = html.unescape(render(entries_of([model])))
+    assert page.count(reason) == 1
+    assert not [head for head in ("lower", "std error", "exact fit from") if f">{head}<" in page]
 
 
 def test_one_outlier_does_not_squash_the_forest_plot() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.common.units import p_value_phrase
+from partsketch.model.agreement import require_determined, require_shared_coefficients
 from partsketch.model.certificate_estimates import row_samples, stacked_sample, weighted_fit
 from partsketch.model.moments import FitMoments
 from partsketch.model.regression import Combination, Regression
@@ -29,9 +29,6 @@ from partsketch.theory.stack_weights import StackChoice
 from partsketch.theory.weights import sketch_weights
 
 FloatArray = NDArray[np.float64]
-
-#: Below this p-value of the test that partitions share coefficients, an average of sketches does not tell of a*.
-LEAST_AGREEMENT = 0.001
 
 #: With more columns than these the covariance is not kept: it is their square.
 MOST_COLUMNS_WITH_COVARIANCE = 1000
@@ -96,7 +93,8 @@ def infer_around_exact(
             basis = "exact least squares is known from the exact summaries; it is not this average"
             return AroundExact(pooled, nothing, None, None, basis, "")
         if method == "partition":
-            _require_shared_coefficients(heterogeneity)
+            require_determined(combination.solutions, averaged=True)
+            require_shared_coefficients(heterogeneity)
         covariance, basis = _covariance(method, summaries, combination, regression, number, moments)
     except InputError as error:
         return AroundExact(centre, None, None, None, "", str(error).rstrip("."))
@@ -169,14 +167,3 @@ def _stacked_covariance(
     else:
         basis = "approximate: noise and coefficients of each partition are estimated apart"
     return stacked_covariance_around_exact(fit), basis
-
-
-def _require_shared_coefficients(test: Heterogeneity | None) -> None:
-    """Refuse averages of sketches of partitions that differ: what averaging changes is then more than noise."""
-    if test is not None and test.p_value is None:
-        raise InputError(f"whether partitions share coefficients cannot be tested: {test.reason}")
-    if test is not None and test.p_value is not None and test.p_value < LEAST_AGREEMENT:
-        raise InputError(
-            f"partitions do not share coefficients ({p_value_phrase(test.p_value)}), and how far their average is from "
-            "exact least squares is then no matter of chance: use method='stack'"
-        )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.common.units import p_value_phrase
+from partsketch.model.agreement import require_determined, require_one_truth
 from partsketch.model.around_exact import (
     MOST_COLUMNS_WITH_COVARIANCE,
     AroundExact,
@@ -34,7 +34,6 @@ from partsketch.theory.covariance import (
     spread_covariance,
     whole_covariance,
 )
-from partsketch.theory.heterogeneity import constant_noise_agreement
 from partsketch.theory.stacked_certificate import stacked_covariance
 from partsketch.theory.weights import sketch_weights
 
@@ -45,9 +44,6 @@ FloatArray = NDArray[np.float64]
 
 #: The fits that a number may be of: averaged and stacked fits also tell of others, which they stand for.
 THIS_FIT, EXACT_FIT = "this fit", "exact least squares"
-
-#: Below this p-value of a test that partitions agree, averaged fits have no standard errors around shared coefficients.
-LEAST_AGREEMENT = 0.001
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +151,9 @@ def infer(
             if method == "exact":
                 covariance, errors = _of_exact(combination, summaries, regression, number, certificate.kind == "exact")
             else:
+                require_determined(combination.solutions, averaged)
                 if averaged and len(summaries) > 1:
-                    _require_one_truth(method, moments, certificate)
+                    require_one_truth(method, moments, certificate.heterogeneity)
                 covariance = _covariance(method, summaries, combination, regression, number, moments)
                 errors = _restored_errors(covariance, regression, number)
         except InputError as error:
@@ -229,23 +226,6 @@ def _restored_errors(
         return None if covariance is None else covariance.standard_errors
     errors = regression.coordinates.standard_errors(covariance.matrix, number)
     return errors if np.isfinite(errors).all() else None
-
-
-def _require_one_truth(method: str, moments: FitMoments, certificate: Certificate) -> None:
-    """Refuse errors that are too small by the data: partitions do not share coefficients, or noise is not constant.
-
-    Exact factors do not tell which of the two it is, but either makes the errors wrong.
-    """
-    test = certificate.heterogeneity
-    chance = None if test is None else test.p_value
-    if method == "average":
-        chance = constant_noise_agreement(moments.exact)
-    if chance is not None and chance < LEAST_AGREEMENT:
-        raise InputError(
-            "fits of partitions differ more than constant noise and shared coefficients allow "
-            f"({p_value_phrase(chance)}), and errors that assume both would be too small: ask for kind='spread', or "
-            "fit with method='exact'"
-        )
 
 
 def exact_rows(combination: Combination, summaries: Sequence[Summary]) -> int:

@@ -94,6 +94,7 @@ def coefficient_table(entries: Sequence[Entry], level: float) -> CoefficientTabl
     )
     intervals = any(estimate.lower is not None for row in rows for estimate in row.estimates if estimate is not None)
     beside = len(entries) == 1 and not entries[0].model.inferences[0].around_exact.is_known
+    beside = beside and any(estimate.exact_lower is not None for row in rows for estimate in row.estimates if estimate)
     return CoefficientTable(rows, scales.axis(), len({row.target for row in rows}) > 1, intervals, beside)
 
 

@@ -15,7 +15,7 @@
     const words = filter.value.trim().toLowerCase();
     let matching = 0;
     for (const row of Array.from(body.rows)) {
-      const fits = row.dataset.name.toLowerCase().includes(words) && (!clear.checked || "clear" in row.dataset);
+      const fits = row.dataset.name.toLowerCase().includes(words) && (!clear || !clear.checked || "clear" in row.dataset);
       row.hidden = !fits || matching >= limit;
       if (fits) matching += 1;
     }
@@ -54,10 +54,12 @@
     if (button) button.addEventListener("click", () => sort(heading));
   }
   filter.addEventListener("input", () => { limit = firstPage; show(); });
-  clear.addEventListener("change", () => { limit = firstPage; show(); });
+  // A table without intervals has neither this box nor scales.
+  if (clear) clear.addEventListener("change", () => { limit = firstPage; show(); });
   more.addEventListener("click", () => { limit += 200; show(); });
   all.addEventListener("click", () => { limit = rows.length; show(); });
-  document.getElementById("scale").addEventListener("change", (event) => { table.dataset.scale = event.target.value; });
+  const scale = document.getElementById("scale");
+  if (scale) scale.addEventListener("change", (event) => { table.dataset.scale = event.target.value; });
   show();
 
   for (const frame of document.querySelectorAll(".walk")) {
