@@ -35,6 +35,20 @@ def test_an_empty_path_leaves_the_folder_alone(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_name_that_is_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = 300 * "n"
+    for asked in (
+        ["refine", "begin", "a.psk", "-o", name],
+        ["report", "m.json", "-o", name],
+        ["reproduce", "-o", name],
+    ):
+        assert "n is too long for a file here: give a shorter one" in refused(capsys, *asked)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_data_whose_names_are_not_utf8(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A file that is named, and one in a folder or behind a glob."""
     name = os.fsdecode(b"rows-\xff.csv")
