@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 from partsketch import theory
 from partsketch.theory import excess_law as law_module
 from partsketch.theory import unlike_coefficients
-from partsketch.theory.excess_draws import GramNoise, distribution_of, excess_distributions, told_of, variance_between
+from partsketch.theory.excess_draws import (
+    GramNoise,
+    OwnPart,
+    distribution_of,
+    excess_distributions,
+    told_of,
+    variance_between,
+)
 from partsketch.theory.excess_law import ExcessLaw, FitInSketches, excess_law
 from partsketch.theory.partition_certificate import excess_scalars
 
@@ -253,3 +260,38 @@ def test_where_the_distance_is_beyond_doubt_nothing_is_drawn_towards_zero() -> N
     # Of 1.5 standard deviations nothing is certain, and they are drawn towards zero.
     small = ExcessLaw(0.15 * distance, 1e-12 * same, nothing, same, 1e9, 1e9, 0.0, 0.0, 0.0, nothing, False)
     assert excess_distributions(small, GramNoise(1e9, 0.0), 1.0)[0].quantile(0.5) < 0.5
+
+
+def test_what_a_sketch_does_not_show_of_its_own_loss_has_the_law_that_is_drawn() -> None:
+    """Written out for m = 12, r = 8: `‖ε‖²/‖Sε‖² − 1`, ε the error of the sketch's own fit; 10,000 draws."""
+    size, rank, draws = 12, 8, 10_000
+    rng = np.random.default_rng(8)
+    sketches = rng.standard_normal((draws, size, rank)) / np.sqrt(size)
+    scores = np.swapaxes(sketches, 1, 2) @ rng.standard_normal((draws, size, 1))
+    errors = np.linalg.solve(np.swapaxes(sketches, 1, 2) @ sketches, scores)
+    hidden = np.sum(errors**2, axis=(1, 2)) / np.sum((sketches @ errors) ** 2, axis=(1, 2)) - 1
+    mean = (rank + 1) / (size - rank - 1)
+    drawn = OwnPart(mean, size, rank, 1.0).drawn(np.random.default_rng(9), draws)
+    # Quantiles of 10,000 draws of a chi-square of five degrees of freedom are known to 1 to 2%.
+    for chance in (0.05, 0.5, 0.95):
+        assert np.quantile(drawn, chance) == pytest.approx(np.quantile(hidden, chance), rel=0.06)
+    # A sketch of all rows shows all: the mean stands for its law.
+    assert np.ptp(OwnPart(mean, size, rank, 0.0).drawn(np.random.default_rng(9), 100)) == 0
+
+
+def test_own_losses_of_few_partitions_are_as_uncertain_as_their_chi_squares() -> None:
+    """An error that is known, 1 in length, and what three sketches do not show of it, 1 in the mean, drawn."""
+    rank = 30
+    nothing, same = np.zeros((rank, rank)), np.eye(rank)
+    distance = np.zeros(rank)
+    distance[0] = 1.0
+    law = ExcessLaw(distance, 1e-12 * same, nothing, 1e-8 * same, 1e9, 1e9, 0.0, 0.0, 1.0, nothing, True)
+    parts = (OwnPart(1 / 3, rank + 5, rank, 1.0),) * 3
+    found, _, _ = excess_distributions(law, GramNoise(1e9, 0.0, parts), 1.0)
+    rng = np.random.default_rng(10)
+    expected = 1 + np.mean([part.drawn(rng, 100_000) * 3 for part in parts], axis=0)
+    for chance in (0.05, 0.5, 0.95):
+        assert found.quantile(chance) == pytest.approx(np.quantile(expected, chance), rel=0.04)
+    # Of one among many only the mean counts, and the sum has the mean of all.
+    many = (OwnPart(1 / 1000, rank + 5, rank, 1.0),) * 1000
+    assert excess_distributions(law, GramNoise(1e9, 0.0, many), 1.0)[0].quantile(0.5) == pytest.approx(2, rel=0.01)

@@ -41,6 +41,8 @@ _SEED = 20140
 _AT_ONCE = 2048
 #: Of up to so many directions, two threads work on draws.
 _FEW_DIRECTIONS = 128
+#: Partitions whose own parts are drawn: that of one among so many is no more than 3% of what is lost.
+_MOST_DRAWN = 32
 #: Chance that ĝ is taken to be beyond doubt in some direction where μ is zero.
 _CHANCE = 0.05
 
@@ -54,11 +56,40 @@ class GramNoise:
     freedom : float
         Degrees of freedom.
     nearness : float
-        Share of the loss that fits have on their own partitions.
+        Share of the loss that fits have on their own partitions, as the sketches show it.
+    own : tuple of OwnPart
+        What the sketches do not show of that, by partition.
     """
 
     freedom: float
     nearness: float
+    own: tuple[OwnPart, ...] = ()
+
+
+@dataclass(frozen=True)
+class OwnPart:
+    """What the sketch of a partition does not show of the loss that its own fit has there.
+
+    Attributes
+    ----------
+    mean : float
+        In the mean, in units of loss.
+    sketch_size, rank : int
+        m and r.
+    sampling : float
+        How much of the variance of a Gaussian sketch this one has: less where it is a good part of all rows.
+    """
+
+    mean: float
+    sketch_size: int
+    rank: int
+    sampling: float
+
+    def drawn(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Draw it: a fit loses `m/χ²` times what its sketch shows, with m − r + 1 degrees of freedom."""
+        shown = rng.chisquare(self.sketch_size - self.rank + 1, count) / self.sketch_size
+        hidden = (1 / shown - 1) * (self.sketch_size - self.rank - 1) / (self.rank + 1)
+        return np.asarray(self.mean * (1 + np.sqrt(self.sampling) * (hidden - 1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +147,12 @@ def excess_distributions(
             under_way.append(pool.submit(_draws, law, directions, _chances(law, directions, rng)))
     parts = [one.result() for one in under_way]
     found = _Draws(*(np.concatenate([getattr(one, name) for one in parts]) for name in _Draws.__annotations__))
-    # `own` is a mean, and so the scale must have the mean 1 where the loss is near its own sketch; elsewhere the scale
-    # is the confidence distribution of a known fraction, which has another mean.
-    scale = (gram.freedom - 2 * gram.nearness) / rng.chisquare(gram.freedom, len(found.lengths))
+    # What sketches show of the loss on their own partitions is what it is there; elsewhere it is a fraction.
+    scale = gram.freedom / rng.chisquare(gram.freedom, len(found.lengths))
+    scale += gram.nearness * (1 - scale)
     # The mean of 1/noise is one, that of the noise may be infinite.
     own = float(np.mean(np.maximum(law.own + found.own, 0.0)))
-    scale *= 1 + own / max(float(np.mean(found.lengths / found.noise)), 1e-300)
+    scale += own / max(float(np.mean(found.lengths / found.noise)), 1e-300) * _own_over_mean(gram.own, rng, len(scale))
     drawn, without = found.lengths * scale, found.lengths_without * scale
     remaining = max(law.loss_variance - law.loss_coupling**2 * 2 / law.freedom, 0.0)
     losses = found.noise**law.loss_coupling * np.exp(np.sqrt(remaining) * rng.standard_normal(len(drawn)))
@@ -131,6 +162,17 @@ def excess_distributions(
     # The far tail of a scale of few degrees of freedom has no variance; beyond 1 in 2,000 it is left out.
     kept = np.minimum(drawn, excess.quantile(PROBABILITIES[-1]))
     return excess, relative, float(np.std(kept))
+
+
+def _own_over_mean(parts: tuple[OwnPart, ...], rng: np.random.Generator, count: int) -> FloatArray:
+    """Draw what sketches do not show of the losses on their own partitions, over its mean."""
+    mean = sum(part.mean for part in parts)
+    if not mean > 0:
+        return np.ones(count)
+    # Of many partitions each has a small share, and the mean stands for those with the smallest.
+    largest = sorted(parts, key=lambda part: -part.mean)[:_MOST_DRAWN]
+    drawn = sum(part.drawn(rng, count) - part.mean for part in largest)
+    return np.asarray(1 + drawn / mean)
 
 
 def _directions(law: ExcessLaw) -> _Directions:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.confidence import ConfidenceDistribution
-from partsketch.theory.excess_draws import GramNoise, excess_distributions
+from partsketch.theory.excess_draws import GramNoise, OwnPart, excess_distributions
 from partsketch.theory.excess_law import FitInSketches, excess_law
 from partsketch.theory.pooled_scatter import PooledScatter, pooled_scatter
 from partsketch.theory.sketch_moments import SketchMoments
@@ -227,10 +227,10 @@ def _gram_noise(moments: SketchMoments, scatter: PooledScatter, scalars: ExcessS
     trust = max(0.0, 1 - noise / length) if length > 0 else 0.0
     energy = np.einsum("i,kij,j->k", away, scatter.grams, away)
     total = energy + np.einsum("ij,kji->k", error, scatter.grams)
-    closer = 2 * moments.sampling * (1 / (moments.sizes - moments.ranks + 1) - 1 / moments.sizes)
-    plain = float(np.sum(2 * rates * total**2 + closer * near**2))
+    plain = float(np.sum(2 * rates * total**2))
     crossed = -trust * float(np.sum(8 * rates * energy * (scatter.gradients @ away)))
     given = max(plain + crossed, 0.25 * plain)
     freedom = 2 * float(np.square(total.sum())) / given if given > 0 else 1e9
     nearness = min(1.0, float(near.sum() / total.sum())) if total.sum() > 0 else 0.0
-    return GramNoise(freedom, nearness)
+    own = zip(scalars.own.tolist(), moments.sizes, moments.ranks, moments.sampling.tolist(), strict=True)
+    return GramNoise(freedom, nearness, tuple(OwnPart(mean, int(m), int(r), share) for mean, m, r, share in own))
