@@ -232,3 +232,11 @@ def test_what_stands_behind_a_bar_is_one_column(formula: str, sentence: str) -> 
     with pytest.raises(ps.InputError) as error:
         ps.fit(frame(), formula, absorb="zone")
     assert sentence in str(error.value)
+
+
+def test_a_level_with_a_cluster_in_each_of_two_segments_has_several() -> None:
+    from partsketch.sketches.absorbed import LevelMerging
+
+    # Level 3 of ten in cluster 1 here and in cluster 2 there; level 4 in cluster 1 in both.
+    merged = LevelMerging(3, levels=10).merge(np.array([[13.0], [14.0]]), np.array([[23.0], [14.0]]))
+    assert merged.tolist() == [[-4.0], [14.0]]

@@ -15,7 +15,7 @@ from itertools import product
 
 from partsketch.common.errors import InputError
 from partsketch.sources.formula.bases import Basis, basis_of
-from partsketch.sources.formula.expressions import Expression, called, read_expression, stateful_calls
+from partsketch.sources.formula.expressions import Expression, called, read_expression
 
 #: Kinds of factors, and what levels may be besides text.
 NUMBER, CATEGORY, BASIS = "number", "category", "basis"
@@ -72,7 +72,7 @@ class Factor:
         assert isinstance(self.whole.tree, ast.Call)
         return basis_of(self.whole.tree)
 
-    @property
+    @cached_property
     def basis_state(self) -> tuple[float, ...]:
         """What was found for the basis."""
         return dict(self.state)[self.whole.unparsed(self.whole.tree)]
@@ -256,7 +256,7 @@ def _check_factor(factor: Factor) -> None:
     if factor.kind not in (NUMBER, CATEGORY, BASIS) or factor.level_type not in LEVEL_TYPES:
         raise InputError(f"the factor {factor.expression!r} is of no known kind")
     found = dict(factor.state)
-    for text, call in stateful_calls(factor.whole):
+    for text, call in factor.whole.stateful:
         is_basis = factor.kind == BASIS and call is factor.whole.tree
         if len(found.get(text, ())) != (factor.basis.state_length if is_basis else 2):
             raise InputError(f"the factor {factor.expression!r} lacks what was found for {text!r}")

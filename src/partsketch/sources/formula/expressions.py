@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ class Expression:
     tree: ast.expr
     columns: Mapping[str, str]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the columns in it, in the order in which they occur."""
         found = sorted(
@@ -86,6 +86,15 @@ class Expression:
             if isinstance(node, ast.Name) and node.id in self.columns
         )
         return tuple(dict.fromkeys(name for _, _, name in found))
+
+    @cached_property
+    def stateful(self) -> tuple[tuple[str, ast.Call], ...]:
+        """The calls whose state must be found, under the text that names their state."""
+        return tuple(
+            (self.unparsed(node), node)
+            for node in walk(self.tree)
+            if isinstance(node, ast.Call) and called_by(node) in (*STATEFUL, *BASES)
+        )
 
     def of(self, tree: ast.expr) -> Expression:
         """Return a part of it as an expression of its own."""
@@ -235,13 +244,6 @@ def _check(tree: ast.AST, expression: Expression, outermost: bool = True) -> Non
     for child in ast.iter_child_nodes(tree):
         if isinstance(child, ast.expr):
             _check(child, expression, False)
-
-
-def stateful_calls(expression: Expression) -> Iterator[tuple[str, ast.Call]]:
-    """Yield the calls whose state must be found, under the text that names their state."""
-    for node in walk(expression.tree):
-        if isinstance(node, ast.Call) and called_by(node) in (*STATEFUL, *BASES):
-            yield expression.unparsed(node), node
 
 
 def constants(call: ast.Call, names: tuple[str, ...]) -> dict[str, Any]:

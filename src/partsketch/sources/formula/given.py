@@ -10,7 +10,6 @@ from partsketch.common.errors import InputError
 from partsketch.sources.formula.bases import Spline, basis_of
 from partsketch.sources.formula.contrasts import written_levels
 from partsketch.sources.formula.design import CATEGORY, Factor, level_values
-from partsketch.sources.formula.expressions import stateful_calls
 from partsketch.sources.formula.search import is_basis
 from partsketch.sources.formula.values import ValueTable
 
@@ -36,7 +35,7 @@ def _check_given(factor: Factor) -> None:
 
 def written_knots(factor: Factor) -> dict[str, tuple[float, ...]]:
     """Return the knots of splines whose knots and ends the formula has: nothing of them is found of rows."""
-    calls = [(text, basis_of(call)) for text, call in stateful_calls(factor.whole) if is_basis(call)]
+    calls = [(text, basis_of(call)) for text, call in factor.whole.stateful if is_basis(call)]
     return {
         text: basis.state(ValueTable(), text) for text, basis in calls if isinstance(basis, Spline) and basis.is_written
     }
@@ -64,7 +63,7 @@ def _with_given(factor: Factor, given: Given) -> Factor:
         factor = replace(factor, levels=texts)
         _check_given(factor)
     state: dict[str, Sequence[float]] = dict(written_knots(factor))
-    for text, call in stateful_calls(factor.whole):
+    for text, call in factor.whole.stateful:
         if text not in given:
             continue
         numbers = given[text]

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from partsketch.common.errors import InputError
@@ -15,6 +16,9 @@ from partsketch.sources.formula.expressions import BASES, called, read_expressio
 from partsketch.sources.formula.operators import bounded_parser
 from partsketch.sources.roles import check_names, left_out_note
 from partsketch.sources.storage import DATES, Column, in_words, parts_of_dates
+
+#: Formulas that are kept after they were read.
+_KEPT = 32
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,13 @@ class ParsedFormula:
 
 def parse_formula(text: str, columns: Sequence[Column], used: Sequence[str | None] = ()) -> ParsedFormula:
     """Read a formula for data with these columns; `used` are columns that "." does not stand for."""
+    return _parsed(text, tuple(columns), tuple(used))
+
+
+# A formula that is fitted again, to other rows or with other errors, need not be read again: for formulaic that is as
+# much work as a fit of a hundred thousand rows.
+@lru_cache(_KEPT)
+def _parsed(text: str, columns: tuple[Column, ...], used: tuple[str | None, ...]) -> ParsedFormula:
     left, right = _sides(text, columns, used)
     names: dict[tuple[str, bool], None] = {}
     terms = []
@@ -188,6 +199,7 @@ def _refused_type(column: Column) -> str:
     return f"Column '{column.name}' is of type {column.type_name}, which formulas cannot use: leave it out."
 
 
+@lru_cache(_KEPT)
 def make_design(parsed: ParsedFormula, factors: tuple[Factor, ...], notes: tuple[str, ...] = ()) -> Design:
     """Return the design of a formula whose factors have their levels and state."""
     import pandas as pd

@@ -18,7 +18,7 @@ from partsketch.sources.formula.bases import basis_of
 from partsketch.sources.formula.categories import category_values, level_text
 from partsketch.sources.formula.design import CATEGORY, NUMBER, Factor
 from partsketch.sources.formula.evaluation import Evaluator
-from partsketch.sources.formula.expressions import Expression, constants, stateful_calls
+from partsketch.sources.formula.expressions import Expression, constants
 from partsketch.sources.formula.values import ExactSums, ValueTable
 from partsketch.sources.keys import Keys
 from partsketch.sources.levels import (
@@ -85,7 +85,7 @@ class StateSearch:
             factor = self.factors[number]
             if factor.kind == CATEGORY and not factor.levels:
                 found.levels[factor.expression] = set()
-            for text, call in stateful_calls(factor.whole):
+            for text, call in factor.whole.stateful:
                 if text not in dict(factor.state):
                     (found.tables if is_basis(call) else found.sums)[text] = _empty(call)  # type: ignore[assignment]
         return found
@@ -112,7 +112,7 @@ class StateSearch:
                 self._note_missing(factor.inner.names[0], values, faults)
             elif factor.expression in found.levels:
                 seen.append((found.levels, factor.expression, category_values(factor, columns, evaluator)))
-            for text, call in stateful_calls(factor.whole):
+            for text, call in factor.whole.stateful:
                 if text in found.sums or text in found.tables:
                     inner = factor.whole.of(call.args[0])
                     x = np.broadcast_to(evaluator.numbers(inner), (raw.length,))
@@ -144,7 +144,7 @@ class StateSearch:
         for factor in self.factors:
             if factor.kind == CATEGORY and factor.level_type == "text":
                 self._note_missing(factor.inner.names[0], values, faults)
-            elif not factor.state and not list(stateful_calls(factor.whole)):
+            elif not factor.state and not factor.whole.stateful:
                 made = np.broadcast_to(evaluator.numbers(factor.inner), (raw.length,))
                 faults.extend(made_faults(factor, made, columns))
         if self.selection.weights is not None:
@@ -210,7 +210,7 @@ def _lacks(factor: Factor) -> bool:
     """Tell whether something is still to be found of a factor."""
     if factor.kind == CATEGORY and not factor.levels:
         return True
-    return any(text not in dict(factor.state) for text, _ in stateful_calls(factor.whole))
+    return any(text not in dict(factor.state) for text, _ in factor.whole.stateful)
 
 
 def _with_found(factor: Factor, found: FoundState) -> Factor:
@@ -221,7 +221,7 @@ def _with_found(factor: Factor, found: FoundState) -> Factor:
         texts = levels if factor.level_type == "text" else [level_text(level, factor.level_type) for level in levels]
         factor = replace(factor, levels=tuple(texts))
     state = dict(factor.state)
-    for text, call in stateful_calls(factor.whole):
+    for text, call in factor.whole.stateful:
         if text in found.tables:
             if found.tables[text].is_empty:
                 raise InputError(f"{text} of the formula has no values in the rows that can be used.")

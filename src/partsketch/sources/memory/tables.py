@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from partsketch.common.errors import InputError
@@ -122,7 +122,7 @@ class TableRows(StorageCapabilities):
     table: Any
     coded_texts: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Columns of the table."""
         return schema_columns(self.table.schema)
