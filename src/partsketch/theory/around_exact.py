@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partsketch.common.errors import InputError
+from partsketch.common.linalg.helpers import shared_map
 from partsketch.common.sketch_law import SketchLaw
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray
@@ -126,11 +127,14 @@ def partition_covariance_around_exact(
     pooled = np.linalg.inv(grams.sum(axis=0))
     noise = moments.losses / np.maximum(moments.row_counts - moments.ranks, 1.0)
     terms = np.empty_like(grams)
-    for some in parts_of(len(grams)):
+
+    def add_terms(some: slice) -> None:
         inverses = np.stack([root @ root.T for root in moments.inverse_roots[some]])
         sketching = inverses * (chosen.squared_loss_products * moments.noise_factors)[some, None, None]
         away = chosen.values[some, None, None] * inverses - pooled
         terms[some] = sketching + noise[some, None, None] * (away @ grams[some] @ away.transpose(0, 2, 1))
+
+    shared_map(add_terms, parts_of(len(grams), grams.shape[-1]))
     # The square of an estimate with f degrees of freedom is too large by (f + 2)/f.
     freedom = satterthwaite(terms, moments.sizes - moments.ranks + 2)
     return CoefficientCovariance(terms.sum(axis=0), freedom, moments.noise_variance)

@@ -37,8 +37,8 @@ from partsketch.theory.unlike_coefficients import BEYOND
 DRAWS = 8192
 
 _SEED = 20140
-#: Draws at a time, which bounds the memory.
-_AT_ONCE = 2048
+#: Draws at a time: at most so many, and so many numbers of one vector of each, which stay in the cache.
+_AT_ONCE, _NUMBERS_AT_ONCE = 2048, 2**15
 #: Of up to so many directions, two threads work on draws.
 _FEW_DIRECTIONS = 128
 #: Partitions whose own parts are drawn: that of one among so many is no more than 3% of what is lost.
@@ -140,11 +140,12 @@ def excess_distributions(
     # The numbers are drawn in one order, whatever is made of them where, and while something is made of others. Of many
     # directions two would take memory.
     beside = 2 if len(directions.seen) <= _FEW_DIRECTIONS else 1
+    at_once = min(_AT_ONCE, 2 ** (max(_NUMBERS_AT_ONCE // len(directions.seen), 1).bit_length() - 1))
     with ThreadPoolExecutor(beside) as pool:
-        for number in range(DRAWS // _AT_ONCE):
+        for number in range(DRAWS // at_once):
             if number >= beside:
                 under_way[number - beside].result()
-            under_way.append(pool.submit(_draws, law, directions, _chances(law, directions, rng)))
+            under_way.append(pool.submit(_draws, law, directions, _chances(law, directions, rng, at_once)))
     parts = [one.result() for one in under_way]
     found = _Draws(*(np.concatenate([getattr(one, name) for one in parts]) for name in _Draws.__annotations__))
     # What sketches show of the loss on their own partitions is what it is there; elsewhere it is a fraction.
@@ -201,12 +202,13 @@ class _Chances:
     squares: FloatArray
 
 
-def _chances(law: ExcessLaw, given: _Directions, rng: np.random.Generator) -> _Chances:
+def _chances(law: ExcessLaw, given: _Directions, rng: np.random.Generator, count: int) -> _Chances:
     # What ĝ does not tell has a noise of its own: that of other partitions.
-    noise = law.freedom / rng.chisquare(law.freedom, _AT_ONCE)
-    seen_noise = law.seen_freedom / rng.chisquare(law.seen_freedom, _AT_ONCE)[:, None]
-    normals = rng.standard_normal((3, _AT_ONCE, len(given.seen)))
-    squares = rng.chisquare(1.0, (_AT_ONCE, int((~given.certain).sum())))
+    noise = law.freedom / rng.chisquare(law.freedom, count)
+    seen_noise = law.seen_freedom / rng.chisquare(law.seen_freedom, count)[:, None]
+    normals = rng.standard_normal((3, count, len(given.seen)))
+    # Chi-squares of one degree of freedom: squares of normals are drawn in a quarter of the time of a gamma.
+    squares = np.square(rng.standard_normal((count, int((~given.certain).sum()))))
     return _Chances(noise, seen_noise, normals, squares)
 
 

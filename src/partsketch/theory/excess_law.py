@@ -23,10 +23,12 @@ lower end must allow for none.)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from partsketch.common.errors import InputError
+from partsketch.common.linalg.helpers import shared_map
 from partsketch.common.special import digamma, polygamma
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.pooled_scatter import PooledScatter
@@ -119,7 +121,8 @@ def excess_law(moments: SketchMoments, weights: SketchWeights, scatter: PooledSc
 def _law(moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter, fit: FitInSketches) -> ExcessLaw:
     rank = len(fit.distance)
     estimates = _variances(moments, weights)
-    traces = np.concatenate([_traces(fit, weights, scatter, some) for some in parts_of(len(estimates))])
+    parts = parts_of(len(estimates), rank)
+    traces = np.concatenate(shared_map(partial(_traces, fit, weights, scatter), parts))
     free = moments.sizes - moments.ranks
     # Noise is alike per row, not per sketch row.
     rows = np.maximum(moments.row_counts - moments.ranks, 1.0) / moments.sizes
@@ -136,10 +139,10 @@ def _law(moments: SketchMoments, weights: SketchWeights, scatter: PooledScatter,
     of_fit += own + (1 - fit.share) ** 2 * unlike
     if not (np.isfinite(spread).all() and np.isfinite(crossed).all() and np.isfinite(of_fit).all()):
         raise InputError(BEYOND)
-    told = sum(told_by_distance(fit, weights, scatter, variances, some) for some in parts_of(len(variances)))
+    told = sum(shared_map(partial(told_by_distance, fit, weights, scatter, variances), parts))
     tells = told_error(spread, crossed, of_fit)
-    sources = [_sources(fit, weights, scatter, tells, some) for some in parts_of(len(estimates))]
-    left, seen = (estimates * np.concatenate(parts) for parts in zip(*sources, strict=True))
+    sources = shared_map(partial(_sources, fit, weights, scatter, tells), parts)
+    left, seen = (estimates * np.concatenate(traces) for traces in zip(*sources, strict=True))
     freedom = _freedom(left, free)
     loss_variance, shared = _loss_errors(moments, scatter, left)
     return ExcessLaw(
@@ -222,16 +225,18 @@ def _products(
     fit: FitInSketches, weights: SketchWeights, scatter: PooledScatter, variances: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the sums over partitions in Q, C and V."""
-    sums = [np.zeros(scatter.grams.shape[1:]) for _ in range(3)]
-    for some in parts_of(len(variances)):
+
+    def of_some(some: slice) -> tuple[FloatArray, ...]:
         grams, factors = scatter.grams[some], fit.factors(weights, some)
         mixed = factors @ grams
         squared = mixed @ np.swapaxes(factors, 1, 2)
         crossed = squared - mixed
         terms = (crossed - np.swapaxes(mixed, 1, 2) + grams, crossed, squared)
-        for number, term in enumerate(terms):
-            sums[number] += np.tensordot(variances[some], term, axes=1)
-    return sums[0], sums[1], sums[2]
+        return tuple(np.tensordot(variances[some], term, axes=1) for term in terms)
+
+    found = shared_map(of_some, parts_of(len(variances), len(fit.distance)))
+    spread, crossed, of_fit = (np.sum(terms, axis=0) for terms in zip(*found, strict=True))
+    return spread, crossed, of_fit
 
 
 def told_by_distance(

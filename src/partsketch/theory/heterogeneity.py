@@ -234,7 +234,9 @@ def _gain(parts: Sequence[PartitionMoments], variation: FloatArray) -> _Gain | N
     freedom = np.array([float(part.row_count) for part in parts]) - ranks
     if np.any(freedom <= 0):
         return None
-    grams = np.stack([(part.root @ pooled.inverse_root).T @ (part.root @ pooled.inverse_root) for part in parts])
+    inverse_root = pooled.inverse_root
+    roots = (part.root @ inverse_root for part in parts)
+    grams = np.stack([root.T @ root for root in roots])
     shares = np.trace(grams, axis1=1, axis2=2)
     losses = np.array([part.loss for part in parts])
     # In units of the largest: weights may be such that squares of losses are beyond doubles.

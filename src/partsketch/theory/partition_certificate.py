@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from partsketch.common.linalg.helpers import shared_map
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.confidence import ConfidenceDistribution
@@ -25,6 +26,7 @@ from partsketch.theory.excess_draws import GramNoise, OwnPart, excess_distributi
 from partsketch.theory.excess_law import FitInSketches, excess_law
 from partsketch.theory.pooled_scatter import PooledScatter, pooled_scatter
 from partsketch.theory.sketch_moments import SketchMoments
+from partsketch.theory.turned_grams import parts_of
 from partsketch.theory.weights import SketchWeights, given_weights
 
 _REASON = "unbiased over the sketches, whatever the partitions are"
@@ -176,10 +178,14 @@ def excess_scalars(
     rates = moments.noise_factors * moments.inverse_scales
     whitening = pooled.root @ pooled.inverse_root
     inverses, traces = np.empty_like(scatter.grams), np.empty(len(moments.sketches))
-    for i, part in enumerate(moments.sketches):
-        root = pooled.root @ part.inverse_root
-        inverses[i] = (whitening.T @ root) @ (whitening.T @ root).T
-        traces[i] = np.sum(root**2)
+
+    def turn(some: slice) -> None:
+        for i in range(len(inverses))[some]:
+            root = pooled.root @ moments.sketches[i].inverse_root
+            turned = whitening.T @ root
+            inverses[i], traces[i] = turned @ turned.T, np.sum(root**2)
+
+    shared_map(turn, parts_of(len(inverses), pooled.rank))
     fit = weights.squared_loss_products * rates * traces
     own = share**2 * (weights.squared_loss_products * moments.noise_factors * moments.traces - fit)
     both = weights.loss_products * rates * moments.ranks

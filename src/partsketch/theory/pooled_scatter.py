@@ -22,17 +22,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from partsketch.common.errors import InputError
+from partsketch.common.linalg.helpers import shared_map
 from partsketch.theory.arguments import FloatArray, require_sketch_size
 from partsketch.theory.moments import PartitionMoments
 from partsketch.theory.sketch_moments import SketchMoments
+from partsketch.theory.turned_grams import parts_of
 
 # The system for the losses has one unknown per partition; beyond this many its off-diagonal terms, which are of the
 # order of the columns over all sketch rows, are left out.
 LARGEST_SYSTEM = 512
 
 _PASSES = 2
-#: Partitions whose matrices are worked on together: a few megabytes at most.
-_AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +89,16 @@ def in_pooled_coordinates(
     """
     grams = np.empty((len(factors), pooled.rank, pooled.rank))
     gradients, losses = np.empty(grams.shape[:2]), np.empty(len(factors))
-    for i, factor in enumerate(factors):
-        root = factor[:, :-1] @ pooled.inverse_root
-        residual = factor[:, -1] - factor[:, :-1] @ pooled.solution
-        grams[i], gradients[i], losses[i] = root.T @ root, root.T @ residual, residual @ residual
+    inverse_root, solution = pooled.inverse_root, pooled.solution
+
+    def turn(some: slice) -> None:
+        for i in range(len(factors))[some]:
+            factor = factors[i]
+            root = factor[:, :-1] @ inverse_root
+            residual = factor[:, -1] - factor[:, :-1] @ solution
+            grams[i], gradients[i], losses[i] = root.T @ root, root.T @ residual, residual @ residual
+
+    shared_map(turn, parts_of(len(factors), pooled.rank))
     return grams, gradients, losses
 
 
@@ -141,13 +147,15 @@ def _squared_gradients(
     """Estimate `g_j g_jᵀ` from `ĝ_j ĝ_jᵀ`, for some partitions at a time."""
     total = scatter.sum(axis=0)
     found = np.empty_like(grams)
-    for start in range(0, len(grams), _AT_ONCE):
-        some = slice(start, start + _AT_ONCE)
+
+    def estimate(some: slice) -> None:
         mixed = scatter[some] @ grams[some]
         noise = scatter[some] - mixed - _transposed(mixed) + grams[some] @ total @ grams[some]
         squares = np.einsum("ji,jk->jik", gradients[some], gradients[some]) - noise
         lost = (squares @ grams[some] + squares * leverages[some, None, None]) * rates[some, None, None]
         found[some] = squares + lost + _transposed(lost)
+
+    shared_map(estimate, parts_of(len(grams), grams.shape[-1]))
     return found
 
 

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partsketch.common.errors import InputError
+from partsketch.common.linalg.helpers import shared_map
 from partsketch.common.sketch_law import SketchLaw
 from partsketch.theory.approximations import law_of, noise_factor, rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size
 from partsketch.theory.moments import PartitionMoments, require_full_rank, triangular
+from partsketch.theory.turned_grams import parts_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +210,13 @@ class _InverseRoots(Sequence[FloatArray]):
 def _traces(parts: Sequence[PartitionMoments], inverse_roots: Sequence[FloatArray], ranks: FloatArray) -> FloatArray:
     total = triangular(np.vstack([part.root for part in parts]))
     traces = np.empty(len(parts))
-    for i, (part, inverse) in enumerate(zip(parts, inverse_roots, strict=True)):
-        # A sketch knows its own trace exactly, r_i; estimating that part would only add noise and bias.
-        own = np.sum((part.root @ inverse) ** 2)
-        traces[i] = ranks[i] + np.sum((total @ inverse) ** 2) - own
+
+    def trace(some: slice) -> None:
+        for i in range(len(parts))[some]:
+            inverse = inverse_roots[i]
+            # A sketch knows its own trace exactly, r_i; estimating that part would only add noise and bias.
+            own = np.sum((parts[i].root @ inverse) ** 2)
+            traces[i] = ranks[i] + np.sum((total @ inverse) ** 2) - own
+
+    shared_map(trace, parts_of(len(parts), total.shape[-1]))
     return traces

@@ -189,7 +189,8 @@ def unlike_covariance(fit: StackedFit) -> FloatArray:
     sizes = np.maximum(np.trace(fit.departures, axis1=1, axis2=2), 0.0) * fit.sampling / fit.sizes
     if not fit.departures.size:  # columns of zeros determine nothing
         return np.zeros((fit.pooled.rank, fit.pooled.rank))
-    directions = np.concatenate([np.linalg.eigh(fit.departures[some])[1][:, :, -1] for some in parts_of(len(sizes))])
+    together = parts_of(len(sizes), fit.departures.shape[-1])
+    directions = np.concatenate([np.linalg.eigh(fit.departures[some])[1][:, :, -1] for some in together])
     return np.asarray(np.einsum("i,ia,ib->ab", sizes, directions, directions), dtype=np.float64)
 
 
@@ -219,7 +220,7 @@ def stacked_covariance(fit: StackedFit, names: Sequence[str] | None = None) -> C
     of_rows = noise * fit.sizes / np.maximum(fit.row_counts - fit.shares, 1.0)
     parts = (fit.sampling * noise)[:, None, None] * fit.errors
     parts += fit.followed
-    for some in parts_of(len(parts)):
+    for some in parts_of(len(parts), parts.shape[-1]):
         rows = inverse @ fit.turns[some]
         opened = fit.grams[some] / openness[some]
         parts[some] += of_rows[some, None, None] * (rows @ opened @ rows.transpose(0, 2, 1))

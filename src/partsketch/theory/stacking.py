@@ -249,7 +249,7 @@ def _second_moments(
     variances = pairs.solve(left, losses)
     for _ in range(rounds if len(grams) > 1 else 0):
         total = np.tensordot(variances, grams, axes=1) + np.tensordot(1 / sizes, departures, axes=1)
-        for some in parts_of(len(grams)):
+        for some in parts_of(len(grams), grams.shape[-1]):
             covariances = variances[some, None, None] * grams[some] + departures[some] / sizes[some, None, None]
             squares = np.einsum("ia,ib->iab", scores[some], scores[some])
             departures[some] = (squares - _score_noise(grams[some], covariances, total)) / open_rows[some] ** 2

@@ -65,7 +65,7 @@ def error_of_rows(
     energies = noise * (ranks - 2 * leverages) + np.tensordot(grams, together, axes=((1, 2), (0, 1)))
     unlike = np.tensordot((energies + noise) / moments.sizes, grams, axes=1)
     rank = grams.shape[-1]
-    for some in parts_of(len(grams)):
+    for some in parts_of(len(grams), rank):
         divided = grams[some] / moments.sizes[some, None, None]
         unlike -= np.tensordot(2 * noise[some], divided @ grams[some], axes=1)
         # Σ B_iTB_i/m_i as one product of matrices below one another.

@@ -33,6 +33,8 @@ WIDEST_OF_MANY = 128
 _NUMBERS_AT_ONCE = 2**18
 #: How many of them a thread takes at most, while others may take more.
 _MOST_AT_ONCE = 16
+#: Triangles up to this wide are inverted as any matrix is.
+_INVERTED_WHOLE = 16
 
 
 def at_once(width: int) -> int:
@@ -73,13 +75,26 @@ def _inflations(roots: FloatArray, free: int) -> tuple[FloatArray, FloatArray]:
     """Return the inverses of triangles without zeros on the diagonal, and how much they inflate columns."""
     with np.errstate(all="ignore"):
         if roots.shape[2] <= WIDEST_OF_MANY:
-            inverses: FloatArray = np.asarray(np.linalg.inv(roots), dtype=np.float64)
+            inverses: FloatArray = _inverted(roots)
         else:
             inverses = np.stack([triangular_inverse(root) for root in roots])
         # What the free columns explain of a column is a matter of where it lies, not of what it depends on.
         norms = np.einsum("kij,kij->kj", roots[:, free:, free:], roots[:, free:, free:])
         inner = np.einsum("kij,kij->ki", inverses[:, free:, free:], inverses[:, free:, free:])
         return inverses, norms * inner
+
+
+def _inverted(roots: FloatArray) -> FloatArray:
+    """Return the inverses of upper triangles, by halves: as any matrix they take three times as long."""
+    width = roots.shape[2]
+    if width <= _INVERTED_WHOLE:
+        return np.asarray(np.linalg.inv(roots), dtype=np.float64)
+    half = width // 2
+    inverses = np.zeros(roots.shape)
+    above, below = _inverted(roots[:, :half, :half]), _inverted(roots[:, half:, half:])
+    inverses[:, :half, :half], inverses[:, half:, half:] = above, below
+    np.negative(above @ (roots[:, :half, half:] @ below), out=inverses[:, :half, half:])
+    return inverses
 
 
 def _solved(roots: FloatArray, right: FloatArray) -> FloatArray:
