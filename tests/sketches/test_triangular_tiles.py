@@ -16,6 +16,12 @@ from partsketch.sketches.triangular import TriangularAccumulator, TriangularSket
 FloatArray = NDArray[np.float64]
 
 
+@pytest.fixture(params=["plainly", "by kernels"])
+def added(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all tiles count among the first of the process, which are added plainly, or none."""
+    monkeypatch.setattr("partsketch.sketches.first_tiles.FIRST_TILES", 10**9 if request.param == "plainly" else -1)
+
+
 def _in_one_go(rows: FloatArray, held: str, tile_rows: int) -> tuple[int, TriangularAccumulator]:
     """Give the tiles of some rows, the last column their target, where they lie; return how many were taken."""
     accumulator = TriangularAccumulator(rows.shape[1])
@@ -38,6 +44,7 @@ def _one_by_one(rows: FloatArray, tile_rows: int, tiles: int) -> TriangularAccum
     return accumulator
 
 
+@pytest.mark.usefixtures("added")
 @pytest.mark.parametrize("held", ["rows", "columns"])
 @pytest.mark.parametrize("growth", [1.0, 2.0, 3.0])
 def test_tiles_where_they_lie_have_the_bits_of_tiles_one_by_one(held: str, growth: float) -> None:
@@ -51,6 +58,7 @@ def test_tiles_where_they_lie_have_the_bits_of_tiles_one_by_one(held: str, growt
     assert np.array_equal(found.finish(), _one_by_one(rows, 300, 20).finish())
 
 
+@pytest.mark.usefixtures("added")
 @pytest.mark.parametrize("held", ["rows", "columns"])
 @pytest.mark.parametrize("fault", ["nan", "inf", "dependent"])
 @pytest.mark.parametrize("tile", [0, 1, 7])

@@ -27,8 +27,8 @@ from partsketch.sketches.accumulator import Accumulator, Columns, DenseRows, Flo
 from partsketch.sketches.base import Sketch, SketchSpecification
 from partsketch.sketches.centre import middle
 from partsketch.sketches.cost import SketchCost
+from partsketch.sketches.first_tiles import Trusted, add_tiles_of_columns, add_tiles_of_rows, ask_for_kernels
 from partsketch.sketches.gram import Products, add_scaled, inflation, power_of_two
-from partsketch.sketches.kernels.gram_sums import add_tiles_of_columns, add_tiles_of_rows
 
 #: Columns of a smaller norm have squares that lose digits by underflow: not for the plain Gram matrix of raw columns.
 _SMALLEST_NORM = 1e-140
@@ -83,17 +83,16 @@ class TriangularAccumulator(Accumulator):
         """Take tiles where they lie, while the plain Gram matrix serves."""
         if not self._in_place or addresses.size > WIDEST_KERNEL:
             return 0
-        product, room = self._room_for_product(addresses.size), np.empty_like(addresses)
+        product = self._room_for_product(addresses.size)
 
         def add_from(tile: int, stop: int) -> int:
             here = addresses + tile * steps
-            return add_tiles_of_columns(here, steps, room, stop - tile, tile_rows, product, *self._trusted())  # type: ignore[no-any-return]
+            return add_tiles_of_columns(here, steps, stop - tile, tile_rows, product, self._trusted())
 
-        return self._add_tiles(
-            tiles,
-            add_from,
-            lambda column, tile: values_at(int(addresses[column] + tile * steps[column]), tile_rows),
-        )
+        def values(column: int, tile: int) -> FloatArray:
+            return values_at(int(addresses[column] + tile * steps[column]), tile_rows)
+
+        return self._add_tiles(tiles, add_from, values)
 
     def add_dense_tiles(self, rows: DenseRows, tile_rows: int) -> int:
         """Take tiles of rows where they lie, while the plain Gram matrix serves."""
@@ -104,12 +103,12 @@ class TriangularAccumulator(Accumulator):
             # Columns whose distance is no power of two do not compete for the same few places in the cache.
             self._strip = np.zeros((padded, STRIP_ROWS + 8))
         ones = self._width - rows.features.shape[1] - self._targets
-        work = (ones, self._strip, column_addresses(self._strip), self._room_for_product(padded))
+        product = self._room_for_product(padded)
 
         def add_from(tile: int, stop: int) -> int:
             here = slice(tile * tile_rows, stop * tile_rows)
-            given = (rows.features[here], rows.targets[here], rows.roots[here])
-            return add_tiles_of_rows(*given, tile_rows, *work, *self._trusted())  # type: ignore[no-any-return]
+            given = DenseRows(rows.row_numbers, rows.features[here], rows.targets[here], rows.roots[here])
+            return add_tiles_of_rows(given, ones, tile_rows, self._strip, product, self._trusted())
 
         def values(column: int, tile: int) -> FloatArray:
             here, place = slice(tile * tile_rows, (tile + 1) * tile_rows), column - ones
@@ -146,7 +145,7 @@ class TriangularAccumulator(Accumulator):
         found = (here for here in range(tile, tiles) if any(values(int(column), here).any() for column in unseen))
         return next(found, tiles) if unseen.size else tiles
 
-    def _trusted(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    def _trusted(self) -> Trusted:
         """Return the sum so far, its scale and its diagonal when last looked at, room for another, its inflation."""
         if self._total is None:
             return self._spare, np.stack([np.ones(self._width), self._before]), self._spare, np.inf
@@ -268,6 +267,7 @@ class TriangularSketch(Sketch):
 
     def prepare(self) -> None:
         """Load the compiled code."""
+        ask_for_kernels()
         rows = np.random.default_rng(0).normal(size=(12, 4))
         accumulator = TriangularAccumulator(4)
         accumulator.add_dense_tiles(dense_rows(rows, 1), 6)

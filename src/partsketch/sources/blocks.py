@@ -13,6 +13,8 @@ from partsketch.sources.base import FloatArray, IntArray
 from partsketch.sources.code_kernels import write_indicators, write_placed
 
 _DOUBLE = np.dtype(np.float64)
+#: So few columns are copied one by one: a kernel saves microseconds there, and takes a tenth of a second to compile.
+_FEW_COLUMNS = 32
 #: No values, which stand for ones, and no choice of columns, which stands for all.
 _ONES, _ALL = np.empty(0), np.empty(0, dtype=np.int64)
 
@@ -112,7 +114,7 @@ class ColumnBlock:
 
     def copy_into(self, out: FloatArray, begin: int, end: int) -> None:
         """Write rows begin to end, one row of `out` per column."""
-        if self.addresses is not None:
+        if self.addresses is not None and (len(self.columns) > _FEW_COLUMNS or out.strides[1] != 8):
             copy_columns(self.addresses, begin, out)
             return
         position = 0
