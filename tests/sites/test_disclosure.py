@@ -52,6 +52,8 @@ CASES: list[tuple[str, Any, dict[str, Any], str]] = [
     ("plain-rows", table(500), {"sketch": "leverage_sample", "sketch_size": 40}, "about 40 of 500 rows as they are"),
     # 500 (1 − 1/60)⁴⁹⁹ = 0.11; of 40 sketch rows it would be 0.002.
     ("plain-rows", table(500), {"sketch": "count_sketch", "sketch_size": 60}, "may hold a row as it is"),
+    # 500 · 8 (1 − 8/400)⁴⁹⁹ = 0.17.
+    ("plain-rows", table(500), {"sketch": "sparse_sign", "sketch_size": 400}, "may hold a row as it is"),
     ("rare-levels", levelled(500, 4, "b"), {"encode": True}, "column 'g=b', which 4 rows of 500 have"),
     ("rare-levels", levelled(500, 4, "a"), {"encode": True}, "level 'a' of column 'g', which 4 rows of 500"),
     ("rare-levels", levelled(500, 9, "b"), {"encode": True, "least_level_rows": 10}, "fewer than 10"),

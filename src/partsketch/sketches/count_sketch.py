@@ -7,7 +7,7 @@ from partsketch.common.sketch_law import LIKE_GAUSSIAN
 from partsketch.sketches.accumulator import Accumulator, Columns, Stream
 from partsketch.sketches.base import SEGMENT_ROWS, Sketch, SketchSpecification, usual_size
 from partsketch.sketches.cost import SketchCost
-from partsketch.sketches.sparse_sign import ScatterAccumulator, scattered_ones
+from partsketch.sketches.sparse_sign import ScatterAccumulator, alone, scattered_ones
 
 #: Sketch rows per column beyond which a larger default would cost more memory than it is worth.
 _MOST_ROWS_PER_COLUMN = 20
@@ -32,7 +32,7 @@ class CountSketch(Sketch):
 
     def plain_rows(self, size: int, row_count: int) -> float:
         """Return how many rows are expected to have a row of the sketch for themselves."""
-        return float(row_count * (1 - 1 / size) ** max(row_count - 1, 0))
+        return alone(size, 1, row_count)
 
     def default_size(self, columns: int) -> tuple[int, str]:
         """Return the size of the known bound, d(d + 1), where that is not too many."""

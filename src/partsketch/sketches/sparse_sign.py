@@ -113,6 +113,11 @@ def scattered_ones(size: int, sparsity: int, row_count: int) -> SignSums:
     return SignSums(fullest / sparsity, size, 1.0 / np.sqrt(sparsity))
 
 
+def alone(size: int, places: int, row_count: int) -> float:
+    """Return how many rows, each in so many places of a sketch, are expected to have one for themselves, at most."""
+    return row_count * min(1.0, places * (1 - places / size) ** max(row_count - 1, 0))
+
+
 class SparseSignSketch(Sketch):
     """S with s entries ±1/√s in every column, at distinct rows; all a function of seed, stream and row number."""
 
@@ -125,6 +130,10 @@ class SparseSignSketch(Sketch):
         """Return an empty m×q accumulator."""
         assert specification.sparsity is not None
         return ScatterAccumulator(specification, specification.sparsity, stream, columns)
+
+    def plain_rows(self, size: int, row_count: int) -> float:
+        """Return how many rows are expected to have at least one row of the sketch for themselves, from above."""
+        return alone(size, min(DEFAULT_SPARSITY, size), row_count)
 
     def sign_sums(self, size: int, sparsity: int | None, positions: int | None, row_count: int) -> SignSums:
         """Return the share of the fullest row of the sketch."""

@@ -93,7 +93,7 @@ def concerns_of(facts: Facts, encoding: Encoding, least_level_rows: int) -> Iter
         yield Concern(
             "plain-rows",
             f"{facts.what} {'holds' if several else 'may hold'} {held}, but for a factor: whoever sees the file sees "
-            f"{'them' if several else 'it'}; use a Gaussian sketch (--sketch gaussian), or a smaller count_sketch",
+            f"{'them' if several else 'it'}; use a Gaussian sketch (--sketch gaussian), or a smaller one",
         )
     if rows < ROWS_PER_PARAMETER * facts.parameters:
         yield Concern(
