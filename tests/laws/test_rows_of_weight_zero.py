@@ -54,3 +54,26 @@ def test_nor_do_certificates(method: str) -> None:
 def test_the_record_tells_how_many_there_were() -> None:
     with pytest.warns(ps.PartsketchWarning, match="1200 rows with missing values or of weight zero were dropped"):
         assert fit(True, method="exact").record.rows_dropped == 10 * ROWS
+
+
+@pytest.mark.filterwarnings("ignore::partsketch.PartsketchWarning")
+@pytest.mark.parametrize("missing", ["error", "drop"])
+@pytest.mark.parametrize("formula", ["y ~ scale(a) + center(b)", "y ~ poly(a, 2) + standardize(b)"])
+def test_nor_do_means_spreads_and_polynomials_of_formulas(formula: str, missing: Any) -> None:
+    """Rows of weight zero lie far away; coefficients of scaled columns would change by orders."""
+    far = frame(False).assign(w=0.0, a=X[:, 0] * 50 + 1e3, b=7e4)
+    table = pd.concat([far, frame(False)], ignore_index=True)
+    plain = ps.fit(frame(False), formula, weights="w", method="exact")
+    more = ps.fit(table, formula, weights="w", method="exact", missing=missing)
+    np.testing.assert_allclose(more.column_coefficients, plain.column_coefficients, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::partsketch.PartsketchWarning")
+def test_levels_and_knots_are_those_of_all_rows() -> None:
+    """A row of weight zero must have a place: its level is known, and its value no further than the last knot."""
+    table = frame(False).assign(g=np.where(SITES == 0, "u", "v"))
+    table.loc[table.g == "u", "w"] = 0.0
+    table.loc[0, "a"] = 9.0
+    model = ps.fit(table, "y ~ bs(a, df=4) + C(g, levels=['v', 'u'])", weights="w", method="exact")
+    assert "u" in " ".join(model.feature_names)
+    assert any("is zero in every row that counts" in sentence for sentence in model.record.warnings)

@@ -22,12 +22,13 @@ from partsketch.fitting.robust.asked import check_replayable, errors_asked
 from partsketch.fitting.robust.vcov import IID
 from partsketch.fitting.sketch_size import choose_sketch_size, counted_if_needed
 from partsketch.model.build import Circumstances, build_model
+from partsketch.model.checks import check_targets
 from partsketch.model.combine import combine_summaries
 from partsketch.model.coordinates import standardise
 from partsketch.model.methods import METHODS
 from partsketch.model.model import Model
 from partsketch.model.regression import Combination, Regression, combine_solution, restored
-from partsketch.model.sentences import constant_target_warnings, rounding_warnings
+from partsketch.model.sentences import target_warnings
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import PartitionLeftOut, Source
 from partsketch.summaries.partitions import Partitioning, check_partition_sizes, make_partitioning, single_partition
@@ -176,9 +177,8 @@ def finish_fit(
         count = len(gathered.summaries)
         names = tuple(f"sketch {number}" for number in range(count)) if method.sketched else ("all",)
     design = source.encoding.design
-    low, high = gathered.target_range
-    of_targets = rounding_warnings(source.target_names, np.maximum(-low, high), (high - low) / 4, "Target")
-    of_targets += constant_target_warnings(gathered.target_range, source.target_names)
+    of_targets = target_warnings(gathered.target_range, source.target_names)
+    check_targets(gathered.target_range, source.target_names, sum(gathered.weight_sums) / sum(gathered.row_counts))
     circumstances = Circumstances(
         options=options.to_dict(engine_name),
         seed=options.seed,

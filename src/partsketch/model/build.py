@@ -197,7 +197,8 @@ def _warnings(
     columns = len(regression.features)
     if size is not None and regression.penalty == 0:
         yield from size_warnings(size, columns, stacked)
-    yield from alias_warnings(combination.solutions, columns)
+    mean_weight = circumstances.weight_sum / max(circumstances.row_count, 1)
+    yield from alias_warnings(combination.solutions, columns, mean_weight, size is not None)
     if (found := regression.coordinates) is not None:
         places, spreads = found.centre[:columns], found.unit[:columns]
         if not found.free:

@@ -12,6 +12,7 @@ from partsketch.common.changed import changed
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.solution import LARGEST_GRADIENT, Solution
 from partsketch.model.certificate import Certificate
+from partsketch.model.coordinates import SMALLEST_SIZE
 from partsketch.model.inference import Inference
 from partsketch.model.regression import Combination
 
@@ -31,6 +32,16 @@ def check_solutions(solutions: Sequence[Solution], names: Sequence[str]) -> None
             raise InputError(
                 f"The fit{where} does not pass its own check (a gradient of {solution.gradient:.1e} is left where "
                 "rounding explains 1e-14): columns are too nearly dependent; leave some of them out."
+            )
+
+
+def check_targets(target_range: FloatArray, names: Sequence[str], mean_weight: float) -> None:
+    """Refuse targets that lost digits, or all of them, when they were multiplied by the roots of tiny weights."""
+    for name, low, high in zip(names, *target_range, strict=True):
+        if low < high and mean_weight < 1 and max(-low, high) * np.sqrt(mean_weight) < SMALLEST_SIZE:
+            raise InputError(
+                f"Target {name!r} times the roots of the weights is below what doubles hold with all digits: multiply "
+                "the target, or all weights, by a constant."
             )
 
 

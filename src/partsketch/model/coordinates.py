@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.solve_many import tall_factors
 from partsketch.model.spread import spread_units
+from partsketch.sketches.base import get_sketch
 from partsketch.summaries.summary import Summary, common_centre
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ FloatArray = NDArray[np.float64]
 
 #: Numbers of summaries that are looked at together: 32 MB. All of so few are kept, in their units.
 _NUMBERS_AT_ONCE = 2**22
+#: Weights whose root may bring columns below what doubles hold with all digits, and the smallest size that is not.
+TINY_WEIGHT, SMALLEST_SIZE = 1e-10, 2.0**-1020
 #: Targets of other sizes than these are measured in units of their spread; all others as they are.
 _SMALLEST, _LARGEST = 1e-60, 1e60
 
@@ -132,12 +135,26 @@ def standardise(
         raise InputError(
             "The weights add up to more than a double holds: divide all by a constant, which changes no coefficient."
         )
+    rows = sum(summary.row_count for summary in summaries)
+    if weight < TINY_WEIGHT * rows:
+        _require_digits(columns, picked, rows)
     unit = spread_units(picked.stacks, weight, free)
     spread = unit[len(features) :]
     unit[len(features) :] = np.where((spread > _LARGEST) | (spread < _SMALLEST), spread, 1.0)
     coordinates = Coordinates(len(features), free, centre[chosen], unit)
     standard = _Standard(summaries, columns, picked, unit)
     return coordinates, tuple(standard) if picked.are_few else standard
+
+
+def _require_digits(columns: tuple[str, ...], picked: _Picked, rows: int) -> None:
+    """Refuse columns that lost digits, or all of them, when they were multiplied by the roots of tiny weights."""
+    largest = np.max([np.abs(stack).max(axis=0, initial=0.0) for stack in picked.stacks()], axis=0)
+    for name, size in zip(columns, largest / np.sqrt(rows), strict=True):
+        if 0 < size < SMALLEST_SIZE:
+            raise InputError(
+                f"Column {name!r} times the roots of the weights is below what doubles hold with all digits: multiply "
+                "the column, or all weights, by a constant."
+            )
 
 
 class _Picked:
@@ -168,6 +185,11 @@ class _Picked:
             high = summary.matrix if self._are_all else summary.matrix[:, self._chosen]
             return DoubleDouble(high, np.broadcast_to(np.zeros(1), high.shape))
         part = summary.rows.moved(-self._centre)
+        if summary.low is None and get_sketch(summary.kind).is_random:
+            # Of a column that is constant in a sample nothing is left but the rounding of its products.
+            left = np.abs(part.high).max(axis=0, initial=0.0)
+            size = np.abs(summary.matrix[:, 0]).max(initial=0.0) * np.abs(self._centre)
+            part = part.scaled(np.where((left <= 2 * np.spacing(size)) & (size > 0), 0.0, 1.0))
         return DoubleDouble(part.high[:, self._chosen], part.low[:, self._chosen])
 
     @property

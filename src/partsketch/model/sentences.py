@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.solution import Alias, Solution
+from partsketch.model.coordinates import TINY_WEIGHT
 from partsketch.sources.base import PartitionLeftOut
 from partsketch.summaries.tasks import INTERCEPT
 
@@ -54,19 +55,22 @@ def size_warnings(size: int, columns: int, stacked: int = 1) -> list[str]:
     ]
 
 
-def _alias_sentence(alias: Alias) -> str:
+def _alias_sentence(alias: Alias, mean_weight: float, sketched: bool) -> str:
     if not alias.others:
-        return f"Column {alias.column!r} is zero in every row; its coefficient is set to 0."
+        # Roots of tiny weights take columns of 1e-300 to zero.
+        product = ", or so small that it is zero times the root of the weight" if mean_weight < TINY_WEIGHT else ""
+        counts = " of the sketch" if sketched else " that counts" if mean_weight != 1 else ""
+        return f"Column {alias.column!r} is zero in every row{counts}{product}; its coefficient is set to 0."
     return (
         f"Column {alias.column!r} is aliased with {listed(alias.others)}: it adds nothing to what they say, "
         "and the solution of least norm was taken, in units of the columns' spreads."
     )
 
 
-def alias_warnings(solutions: Sequence[Solution], columns: int) -> list[str]:
+def alias_warnings(solutions: Sequence[Solution], columns: int, mean_weight: float, sketched: bool) -> list[str]:
     """Name dependent columns: each one when there is a single fit, a summary over partitions otherwise."""
     if len(solutions) == 1:
-        return [_alias_sentence(alias) for alias in solutions[0].aliased]
+        return [_alias_sentence(alias, mean_weight, sketched) for alias in solutions[0].aliased]
     singular = [solution for solution in solutions if solution.rank < columns]
     if not singular:
         return []
@@ -128,10 +132,12 @@ def _what_rounding_did(step: float, spread: float) -> str:
     )
 
 
-def constant_target_warnings(target_range: NDArray[np.float64], names: Sequence[str]) -> list[str]:
-    """Say which targets have one value only."""
-    return [
-        f"Target {name!r} is constant ({low:g} in every row): there is nothing to explain."
-        for name, low, high in zip(names, target_range[0], target_range[1], strict=True)
-        if low == high
+def target_warnings(target_range: NDArray[np.float64], names: Sequence[str]) -> list[str]:
+    """Say which targets were rounded before they came, and which have one value only."""
+    low, high = target_range
+    constant = [
+        f"Target {name!r} is constant ({value:g} in every row): there is nothing to explain."
+        for name, value, is_constant in zip(names, low, low == high, strict=True)
+        if is_constant
     ]
+    return rounding_warnings(names, np.maximum(-low, high), (high - low) / 4, "Target") + constant

@@ -114,7 +114,8 @@ def require_even_leverage(sample: RowSample) -> None:
     if not sample.is_uniform:
         return
     found, most = float(leverages @ leverages), _largest_sum(sample, basis)
-    if found > most:
+    # Rows of one leverage, as those of an intercept alone, are at the limit.
+    if found > most * (1 + 1e-9):
         raise InputError(
             f"squared leverages of the sampled rows sum to {found:.3g} (those of rows as even as Gaussian ones to at "
             f"most {most:.3g}), and rows that weigh more may be missing from the sample: use sketch='gaussian' or "

@@ -119,10 +119,21 @@ class StateSearch:
                     faults.extend(made_faults(Factor(inner.text, False, NUMBER), x, columns))
                     seen.append((found.sums if text in found.sums else found.tables, text, x))
         kept = self._kept(raw, values, columns, evaluator, faults)
+        weighing = self._weighing(values, kept)
         for where, text, column in seen:
-            _see(where, text, column, kept)
+            _see(where, text, column, weighing if _is_of_observations(where[text]) else kept)
         found.keys = {name: named(keys_of, name, values[name], kept) for name in self.selection.labels}
         return found
+
+    def _weighing(self, values: Mapping[str, Any], kept: BoolArray | None) -> BoolArray | None:
+        """Return which rows are observations; None for all. Rows of weight zero are none."""
+        if self.selection.weights is None:
+            return kept
+        weights, absent = as_numbers(values[self.selection.weights])
+        zero = np.asarray(weights == 0) if absent is None else np.asarray((weights == 0) & ~absent)
+        if not zero.any():
+            return kept
+        return ~zero if kept is None else kept & ~zero
 
     def _note_missing(self, name: str, values: Mapping[str, Any], faults: list[Fault]) -> None:
         if self.missing == "drop":
@@ -154,6 +165,11 @@ class StateSearch:
         return complete_rows(raw, faults, "drop")
 
 
+def _is_of_observations(found: Any) -> bool:
+    """Tell whether rows of weight zero have no part in it; their levels and what lies beyond knots must be known."""
+    return isinstance(found, ExactSums) or (isinstance(found, ValueTable) and not found.has_knots)
+
+
 def _see(where: dict[str, Any], text: str, column: Any, kept: BoolArray | None) -> None:
     if isinstance(where[text], ExactSums | ValueTable):
         where[text].see(np.ascontiguousarray(column if kept is None else column[kept], dtype=np.float64))
@@ -171,7 +187,7 @@ def is_basis(call: ast.Call) -> bool:
 
 def _empty(call: ast.Call) -> ExactSums | ValueTable:
     if is_basis(call):
-        return ValueTable()
+        return ValueTable(has_knots=isinstance(call.func, ast.Name) and call.func.id == "bs")
     return ExactSums(with_squares=not (isinstance(call.func, ast.Name) and call.func.id == "center"))
 
 
@@ -190,6 +206,8 @@ def find_state(
     names = selection.used
     if missing == "error":
         needed = {name for number in wanted for name in factors[number].whole.names} | {*selection.labels}
+        # Rows of weight zero have no part in means and spreads.
+        needed |= set() if selection.weights is None else {selection.weights}
         names = tuple(name for name in names if name in needed)
     chosen = tuple(name for name in names if name in texts)
     search = StateSearch(names, chosen, factors, wanted, selection, missing)

@@ -90,7 +90,7 @@ class ValueTable:
     """The different values of a column and how often each occurs.
 
     Where there are too many, the last digits are cut off, as few as possible: how many depends on the set of values
-    alone, so it is the same in whatever order they come.
+    alone, so it is the same in whatever order they come. Knots of splines are made of some tables.
     """
 
     most: int = MOST_VALUES
@@ -99,6 +99,7 @@ class ValueTable:
     key_counts: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     smallest: float = np.inf
     largest: float = -np.inf
+    has_knots: bool = False
     _waiting: list[IntArray] = field(default_factory=list)
     _waiting_size: int = 0
 
