@@ -37,8 +37,9 @@ from partsketch.theory.unlike_coefficients import BEYOND
 DRAWS = 8192
 
 _SEED = 20140
-#: Draws at a time: at most so many, and so many numbers of one vector of each, which stay in the cache.
-_AT_ONCE, _NUMBERS_AT_ONCE = 2048, 2**15
+#: Draws at a time: so many numbers of one vector of each, which stay in the cache, but no fewer draws than these, which
+#: would make poor use of the matrices of many directions, and no more.
+_NUMBERS_AT_ONCE, _LEAST_AT_ONCE, _MOST_AT_ONCE = 2**15, 512, 2048
 #: Of up to so many directions, two threads work on draws.
 _FEW_DIRECTIONS = 128
 #: Partitions whose own parts are drawn: that of one among so many is no more than 3% of what is lost.
@@ -140,7 +141,8 @@ def excess_distributions(
     # The numbers are drawn in one order, whatever is made of them where, and while something is made of others. Of many
     # directions two would take memory.
     beside = 2 if len(directions.seen) <= _FEW_DIRECTIONS else 1
-    at_once = min(_AT_ONCE, 2 ** (max(_NUMBERS_AT_ONCE // len(directions.seen), 1).bit_length() - 1))
+    fitting = 2 ** (max(_NUMBERS_AT_ONCE // len(directions.seen), 1).bit_length() - 1)
+    at_once = max(_LEAST_AT_ONCE, min(_MOST_AT_ONCE, fitting))
     with ThreadPoolExecutor(beside) as pool:
         for number in range(DRAWS // at_once):
             if number >= beside:
