@@ -68,7 +68,10 @@ class FitKeywords:
     alpha: float = field(default=0.0, metadata=_told("Ridge penalty on all rows together."))
     vcov: Any = field(
         default="iid",
-        metadata=_told("What the noise of an exact fit may be: iid, HC0, HC1, HC2, HC3, CRV1:COLUMN or CRV3:COLUMN."),
+        metadata=_told(
+            "What the noise of an exact fit may be: iid, HC0, HC1, HC2, HC3, CRV1:COLUMN, CRV1:COLUMN+COLUMN or "
+            "CRV3:COLUMN."
+        ),
     )
     absorb: str | None = field(
         default=None,
