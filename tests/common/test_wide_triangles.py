@@ -7,7 +7,14 @@ import pytest
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.helpers import sharing_with
-from partsketch.common.linalg.wide_triangles import inverse_of_triangle, upper_factor
+from partsketch.common.linalg.wide_triangles import (
+    inverse_of_triangle,
+    is_upper_triangle,
+    single_factor,
+    single_solve,
+    upper_factor,
+)
+from partsketch.sketches.gram import SINGLE_ROUNDING
 
 
 def _gram(width: int) -> NDArray[np.float64]:
@@ -42,3 +49,32 @@ def test_what_has_no_factor_or_inverse_is_refused(width: int) -> None:
     triangle[width // 2, width // 2] = 0.0
     with pytest.raises(np.linalg.LinAlgError, match="zero"):
         inverse_of_triangle(triangle)
+
+
+def test_single_numbers_round_a_factor_by_less_than_what_is_allowed_for() -> None:
+    """Nearly equal columns are the worst: errors of their products do not cancel."""
+    rng, width = np.random.default_rng(1), 400
+    rows = rng.normal(size=(2 * width, width)) * 0.03 + rng.normal(size=(2 * width, 1))
+    units = 1.0 / np.linalg.norm(rows, axis=0)
+    gram = (rows.T @ rows) * units * units[:, None] + 1e-2 * np.eye(width)
+    factor = gram.astype(np.float32)
+    single_factor(factor)
+    upper = np.triu(factor).astype(np.float64)
+    error = np.linalg.norm(upper.T @ upper - gram, 2)
+    # The allowance is about one singular vector of a random matrix; what is below a thousandth of it was not made so.
+    assert 1e-3 * SINGLE_ROUNDING * width < error < SINGLE_ROUNDING * width
+    right = rng.normal(size=width).astype(np.float32)
+    solved = right.copy()
+    single_solve(factor, solved)
+    # 2⁻²⁴ times the condition of the factor, 10·√400 at most, and the root of the number of columns.
+    assert np.linalg.norm(upper.T @ solved - right) < 1e-3 * np.linalg.norm(right)
+    with pytest.raises(np.linalg.LinAlgError, match="positive"):
+        single_factor((gram - 1.5e-2 * np.eye(width)).astype(np.float32))
+
+
+@pytest.mark.parametrize("place", [(1, 0), (299, 0), (299, 298), (200, 130), (128, 127)])
+def test_one_number_below_the_diagonal_is_seen(place: tuple[int, int]) -> None:
+    triangle = np.triu(np.ones((300, 300)))
+    assert is_upper_triangle(triangle)
+    triangle[place] = 1e-300
+    assert not is_upper_triangle(triangle)

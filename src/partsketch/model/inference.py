@@ -247,7 +247,7 @@ def _of_exact(
         raise InputError("Refinement without a factor computes none; fit with route='factor' to have them.")
     root, coordinates = solution.inverse_root, regression.coordinates
     if len(root) > MOST_COLUMNS_WITH_COVARIANCE and coordinates is not None:
-        errors = coordinates.errors_from_root(np.sqrt(variance) * root, number)
+        errors = np.sqrt(variance) * coordinates.errors_from_root(root, number)
         unknown = CoefficientCovariance(np.broadcast_to(np.nan, (len(root),) * 2), float(freedom), variance)
         return unknown, errors if np.isfinite(errors).all() else None
     covariance = CoefficientCovariance(variance * (root @ root.T), float(freedom), variance)

@@ -77,8 +77,11 @@ class Combination:
     stacking: tuple[StackChoice, ...] = ()
 
 
-def restored(combination: Combination, regression: Regression) -> Combination:
-    """Return the combination with coefficients of the columns as they are, not as the summaries have them."""
+def restored(combination: Combination, regression: Regression, inverses: bool = True) -> Combination:
+    """Return the combination with coefficients of the columns as they are, not as the summaries have them.
+
+    Inverses of many columns are large: whoever does not look at them may have them as they were.
+    """
     coordinates = regression.coordinates
     if coordinates is None:
         return combination
@@ -90,7 +93,7 @@ def restored(combination: Combination, regression: Regression) -> Combination:
                 solution,
                 coefficients=coordinates.coefficients(solution.coefficients),
                 residual_sums=solution.residual_sums * target_squares,
-                inverse_root=coordinates.inverse_root(solution.inverse_root),
+                inverse_root=coordinates.inverse_root(solution.inverse_root) if inverses else solution.inverse_root,
             )
             for solution in combination.solutions
         )

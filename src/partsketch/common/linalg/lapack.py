@@ -12,8 +12,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-
 #: Columns that a factorisation takes at a time.
 PANEL = 64
 
@@ -26,8 +24,11 @@ def _routine(name: str, arguments: int) -> Callable[..., None]:
     return signature(get_cython_function_address("scipy.linalg.cython_lapack", name))
 
 
-def call(name: str, *arguments: int | bytes | FloatArray | ctypes.c_void_p) -> None:
-    """Call a routine of LAPACK, which takes the addresses of everything; the last argument it adds tells of errors."""
+def call(name: str, *arguments: int | bytes | NDArray[np.floating] | ctypes.c_void_p) -> int:
+    """Call a routine of LAPACK, which takes the addresses of everything; the last argument it adds tells of errors.
+
+    Returns the number of the column at which it could not go on, zero as a rule.
+    """
     kept = [
         ctypes.c_int(value) if isinstance(value, int) else ctypes.c_char(value) if isinstance(value, bytes) else value
         for value in (*arguments, 0)
@@ -40,5 +41,6 @@ def call(name: str, *arguments: int | bytes | FloatArray | ctypes.c_void_p) -> N
     _routine(name, len(places))(*places)
     failed = kept[-1]
     assert isinstance(failed, ctypes.c_int)
-    if failed.value:
+    if failed.value < 0:
         raise ValueError(f"{name} refuses argument {-failed.value}")
+    return failed.value

@@ -108,11 +108,11 @@ def condition_of(root: FloatArray, free: int, inverse: FloatArray | None = None)
     if inverse is None or len(inner) <= _MANY_COLUMNS:
         return float(conditions_of(root[None], free)[0])
     with np.errstate(all="ignore"):
-        norms = np.linalg.norm(inner, axis=0)
+        norms = np.sqrt(np.einsum("ij,ij->j", inner, inner))
         # Neither waits for the other, and the product is the same.
         with ThreadPoolExecutor(1) as beside:
-            smallest = beside.submit(_largest_value, inverse[free:, free:] * norms[:, None])
-            return _largest_value(inner / norms) * smallest.result()
+            smallest = beside.submit(_largest_value, inverse[free:, free:], norms[:, None])
+            return _largest_value(inner, 1.0 / norms) * smallest.result()
 
 
 def conditions_of(roots: FloatArray, free: int, inverses: FloatArray | None = None) -> FloatArray:
@@ -127,16 +127,16 @@ def conditions_of(roots: FloatArray, free: int, inverses: FloatArray | None = No
         return np.asarray(values[:, 0] / values[:, -1])
 
 
-def _largest_value(matrix: FloatArray) -> float:
-    """Return the largest singular value of an upper triangle, to four digits, by a block Krylov method.
+def _largest_value(triangle: FloatArray, scale: FloatArray) -> float:
+    """Return the largest singular value of an upper triangle times a scale, to four digits, by a block Krylov method.
 
     The largest value on a subspace is never above that of the matrix; the subspace grows until that hardly helps.
     """
-    rows = len(matrix)
+    rows = len(triangle)
     # Single numbers hold more than four digits, and their matrix half of the memory that every step goes through.
-    largest = float(np.abs(matrix).max(initial=0.0))
-    if 0 < largest < _LARGEST_SINGLE:
-        matrix = matrix.astype(np.float32)
+    matrix: NDArray[Any] = np.multiply(triangle, scale, out=np.empty(triangle.shape, np.float32), casting="same_kind")
+    if not 0 < max(float(matrix.max()), -float(matrix.min())) < _LARGEST_SINGLE:
+        matrix = triangle * scale
     strips = [matrix[begin : begin + _STRIP, begin:] for begin in range(0, rows, _STRIP)]
     basis, images = (np.empty((rows, _BLOCK * _MOST_STEPS), order="F") for _ in range(2))
     products = np.empty((_BLOCK * _MOST_STEPS,) * 2)

@@ -16,6 +16,7 @@ from partsketch.common.changed import changed
 from partsketch.common.linalg.blas import triangular_factor, triangular_inverse, triangular_solve
 from partsketch.common.linalg.precise_solve import solve_precisely
 from partsketch.common.linalg.solution import FloatArray, Solution, condition_of, gradient_left
+from partsketch.common.linalg.wide_triangles import is_upper_triangle
 
 if TYPE_CHECKING:
     from partsketch.common.linalg.double_double import DoubleDouble
@@ -131,7 +132,7 @@ def units_of(matrix: FloatArray) -> FloatArray:
 
 def _triangle(rows: FloatArray) -> FloatArray:
     """Return the triangular factor of some rows; a factor as it is."""
-    if rows.shape[0] == rows.shape[1] and not np.tril(rows, -1).any():
+    if rows.shape[0] == rows.shape[1] and is_upper_triangle(rows):
         return rows
     return triangular_factor(rows)
 
@@ -200,8 +201,8 @@ def _solve_in_doubles(
     if found is None or found[1].max(initial=1.0) > min(safe, tolerance**-2):
         return None
     # A column of which the free ones leave no more than rounding looks like any other to what comes after them.
-    squares = np.square(root)
-    if (squares[free:].sum(axis=0)[free:] <= (FAR * rounding) ** 2 * squares.sum(axis=0)[free:]).any():
+    left, explained = (np.einsum("ij,ij->j", part, part) for part in (root[free:, free:], root[:free, free:]))
+    if (left <= (FAR * rounding) ** 2 * (left + explained)).any():
         return None
     inverse, _ = found
     projected = factor[:width, width:]

@@ -46,12 +46,36 @@ def upper_factor(gram: FloatArray) -> FloatArray:
     return factor
 
 
+def single_factor(gram: NDArray[np.float32]) -> None:
+    """Write the upper triangular factor over the upper triangle of a matrix of single numbers, which lies by rows.
+
+    LinAlgError where it is not positive definite.
+    """
+    if call("spotrf", b"L", len(gram), gram, len(gram)):
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+
+
+def single_solve(factor: NDArray[np.float32], right: NDArray[np.float32]) -> None:
+    """Write over b the solution x of Rᵀx = b, R being what `single_factor` wrote."""
+    call("strtrs", b"L", b"N", b"N", len(factor), 1, factor, len(factor), right, len(factor))
+
+
 def _eliminate(
     gram: FloatArray, factor: FloatArray, inverse: FloatArray, begin: int, end: int, first: int, last: int
 ) -> None:
     """Make rows begin to end of some columns of the factor."""
     left = gram[begin:end, first:last] - factor[:begin, begin:end].T @ factor[:begin, first:last]
     np.matmul(inverse, left, out=factor[begin:end, first:last])
+
+
+def is_upper_triangle(matrix: FloatArray) -> bool:
+    """Tell whether all entries below the diagonal are zero; no copy of many columns is made for that."""
+    strips = range(0, len(matrix), _PANEL)
+    return not any(
+        np.tril(matrix[begin : begin + _PANEL, begin : begin + _PANEL], -1).any()
+        or matrix[begin + _PANEL :, begin : begin + _PANEL].any()
+        for begin in strips
+    )
 
 
 def inverse_of_triangle(factor: FloatArray) -> FloatArray:
