@@ -224,6 +224,18 @@ def test_a_private_answer_tells_no_loss_and_a_rounded_count() -> None:
     assert "losses" not in {key for key, value in answer.to_dict().items() if value is not None}
 
 
+def test_an_answer_of_few_rows_is_refused_unless_it_is_allowed() -> None:
+    """Seven columns need 70 rows, however the count is rounded that the answer tells."""
+    sites = {site: table.slice(0, 70) for site, table in tables(sizes=(150, 400)).items()}
+    question = ps.refine(sketched(sites, size=20, private=True)).question
+    few: dict[str, Any] = {"site": "north", "private": True, "round_rows": 100}
+    ps.answer(question, sites["north"], allow=[], **few)
+    with pytest.raises(ps.InputError, match=r"The answer stands for 69 rows and tells of 7 param.*--allow few-rows"):
+        ps.answer(question, sites["north"].slice(1), allow=[], **few)
+    allowed = ps.answer(question, sites["north"].slice(1), allow=["few-rows"], **few)
+    assert allowed.to_dict() == ps.answer(question, sites["north"].slice(1), **few).to_dict()
+
+
 def test_begin_says_where_no_method_needs_fewer_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Orthogonal sketches distort less than the law of Gaussian ones, so nothing is said of other methods there."""
     for size, kind, told in ((40, "gaussian", True), (60, "gaussian", False), (40, "orthogonal", False)):

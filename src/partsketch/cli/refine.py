@@ -79,6 +79,7 @@ def _save_anew(rounds: Rounds, folder: Path) -> None:
 )
 @click.option("--private", is_flag=True, help="Do not tell the loss of these rows.")
 @click.option("--round-rows", type=int, default=1, help="With --private: round the row count, as in the sketch.")
+@click.option("--allow", multiple=True, help="Write the answer although it shows single rows: few-rows.")
 @keyword_option("engine", "Where the answer is made.")
 @click.option("--output", "-o", type=_PATH, required=True, help="File to write (.psa).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -91,6 +92,7 @@ def answer(
     missing: Literal["error", "drop"],
     private: bool,
     round_rows: int,
+    allow: tuple[str, ...],
     engine: str,
     output: Path,
     as_json: bool,
@@ -104,7 +106,7 @@ def answer(
     asked = Question.load(question)
     name = re.sub(rf"[-_. ]{asked.number}$", "", output.stem) if site is None else site
     with using_engine(engine) as runner:
-        made = answer_data(asked, data, weights, missing, runner, name, label, private, round_rows)
+        made = answer_data(asked, data, weights, missing, runner, name, label, private, round_rows, allow)
     made.save(output)
     if as_json:
         told = {"file": str(output), "site": name, "label": label, "round": asked.number, "rows": made.row_count}

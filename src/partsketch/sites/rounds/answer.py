@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -15,6 +16,7 @@ from partsketch.common.linalg.blas import one_thread_each
 from partsketch.engines.base import Engine
 from partsketch.fitting.data_request import SUMMARISED
 from partsketch.fitting.refinement.passes import RowPasses
+from partsketch.sites.disclosure.concerns import Facts, check_names, concerns_of, refuse
 from partsketch.sites.rounds import round_file
 from partsketch.sites.rounds.question import Question, SiteName
 from partsketch.sites.rounds.round_file import is_count, is_digest, is_gradient, is_name, is_number, is_numbers
@@ -127,6 +129,7 @@ def answer_data(
     label: str,
     private: bool,
     round_rows: int,
+    allow: Sequence[str] | None = None,
 ) -> Answer:
     """Answer a question from data with the columns of the question, whatever else is in them."""
     encoding = question.encoding
@@ -142,13 +145,21 @@ def answer_data(
     )
     if isinstance(source, ColumnSource):
         source = replace(source, remedy=SUMMARISED)
-    return answer_from(question, source, engine, site, label, private, round_rows)
+    return answer_from(question, source, engine, site, label, private, round_rows, allow)
 
 
 def answer_from(
-    question: Question, source: Source, engine: Engine, site: str, label: str, private: bool, round_rows: int
+    question: Question,
+    source: Source,
+    engine: Engine,
+    site: str,
+    label: str,
+    private: bool,
+    round_rows: int,
+    allow: Sequence[str] | None = None,
 ) -> Answer:
     """Answer a question from the rows of a source with the columns of the question."""
+    allowed = None if allow is None else check_names(allow)
     if (site, label) not in question.sites:
         asked = ", ".join(repr(" ".join(filter(None, pair))) for pair in question.sites[:10])
         raise InputError(
@@ -168,6 +179,10 @@ def answer_from(
     count, weight = products.whole.row_count, products.whole.weight_sum
     if count < 1 or not weight > 0:
         raise InputError(f"There are no rows to answer from in {source.description}.")
+    if allowed is not None:
+        # Rare levels and single rows of high leverage were looked for when the same rows were sketched.
+        facts = Facts("The answer", count, len(question.coefficients), len(question.coefficients), sketch_rows=0)
+        refuse(concerns_of(facts, question.encoding, least_level_rows=1), allowed)
     rounded = count if round_rows == 1 else max(1, (count + round_rows // 2) // round_rows) * round_rows
     if round_rows > 1:
         weight = float(f"{weight:.1e}") if question.weighted else float(rounded)

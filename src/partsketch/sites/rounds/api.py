@@ -60,6 +60,7 @@ def answer(
     missing: Literal["error", "drop"] = "error",
     private: bool = False,
     round_rows: int = 1,
+    allow: Sequence[str] | None = None,
     engine: Any = "local",
 ) -> Answer:
     """Answer a question of `refine` from the rows of a site: their gradient, and how many there are.
@@ -76,6 +77,9 @@ def answer(
         Leave out the loss of these rows.
     round_rows
         With private: round the row count to a multiple of this, as in the sketch.
+    allow
+        With a list, even an empty one, refuse an answer of fewer than ten rows per column, as the command does, unless
+        "few-rows" is in it.
 
     Returns
     -------
@@ -84,4 +88,4 @@ def answer(
     """
     asked = question if isinstance(question, Question) else Question.load(question)
     with using_engine(engine, data) as runner:
-        return answer_data(asked, data, weights, missing, runner, site, label, private, round_rows)
+        return answer_data(asked, data, weights, missing, runner, site, label, private, round_rows, allow)
