@@ -60,7 +60,7 @@ def test_every_source_and_block_size(tmp_path: Path) -> None:
     columns: dict[str, Any] = {"features": ["x1", "x2"], "vcov": {"CRV1": "x3 + x4"}, "weights": "x5"}
     np.testing.assert_allclose(errors_of(ps.fit(matrix, "x0", **columns)), errors_of(plain), rtol=1e-12)
     # The order of the columns is no matter, and segments add up.
-    turned = ps.fit(rows, "y", **{**asked, "vcov": "CRV1:year+city"})
+    turned = ps.fit(rows, "y", **{**asked, "vcov": {"CRV1": ["year", "city"]}})
     np.testing.assert_allclose(errors_of(turned), errors_of(plain), rtol=1e-12)
 
 
@@ -93,6 +93,7 @@ def test_no_covariance_matrix_is_told() -> None:
         ({"CRV1": "city + city"}, "one column of clusters, or two"),
         ({"CRV3": "city + year"}, "ask for 'CRV1' of two"),
         ({"CRV1": "city + nowhere"}, "no column 'nowhere'"),
+        ({"CRV1": 3}, "vcov is {'CRV1': 3}: choose"),
     ],
 )
 def test_refusals(vcov: Any, sentence: str) -> None:

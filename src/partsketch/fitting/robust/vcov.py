@@ -30,7 +30,9 @@ def read_vcov(given: Any) -> str:
     """Return what was given as text: "iid", "HC1", or "CRV1:city" for {"CRV1": "city"}."""
     if isinstance(given, Mapping) and len(given) == 1:
         ((kind, column),) = given.items()
-        given = f"{kind}:{column}" if isinstance(column, str) else None
+        if isinstance(column, list | tuple) and all(isinstance(name, str) for name in column):
+            column = joined_names(column)
+        given = f"{kind}:{column}" if isinstance(column, str) else given
     if given in (IID, *HC):
         return str(given)
     kind, colon, column = str(given).partition(":")
