@@ -74,7 +74,7 @@ COMMANDS: dict[str, list[str]] = {
     ],
     "combine promises": ["combine", "{noisy}", "--model", "{out}.json", "--summary"],
     "refine": ["refine", "begin", "{north}", "{south}", "-t", "{target}", "-o", "{out}-rounds"],
-    "answer": ["refine", "answer", "{rounds}/question-1.psq", "{data}", "--site", "north", "-o", "{out}.psa"],
+    "answer": ["refine", "answer", "{rounds}/question-1.psq", "{data}", "--site", "north", *ALLOW, "-o", "{out}.psa"],
     "step": ["refine", "step", "{rounds}", "{answer}", "{folder}/south.psa", "--model", "{out}.json"],
     "report": ["report", "{model}", "-o", "{out}.html", "--data", "{data}"],
     "plan": ["plan", "{data}", "-t", "{target}"],

@@ -32,7 +32,7 @@ WRITERS: dict[str, tuple[list[str], str, tuple[str, ...]]] = {
     "combine * --model": (["combine", "{folder}/*th.psk", "-t", "y", "--model"], ".json", ("north", "south")),
     "summarise -o": (["summarise", "{data}", "-o"], ".psk", ("data",)),
     "ask --model": (["ask", "{kept}", "-t", "y", "--model"], ".json", ("kept",)),
-    "answer -o": (["refine", "answer", "{rounds}/question-1.psq", "{data}", "--site", "north", "-o"], ".psa",
+    "answer -o": (["refine", "answer", "{rounds}/question-1.psq", "{data}", "--site", "north", *ALLOW, "-o"], ".psa",
     ("data",)),
     "step --model": (["refine", "step", "{rounds}", "{answer}", "{folder}/south.psa", "--model"], ".json",
     ("answer",)),
