@@ -31,7 +31,8 @@ class NamedPath(click.Path):
             os.lstat(path)
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
-                self.fail(f"the name {shown(os.fsdecode(path))} is too long for a file here: give a shorter one.", param, ctx)
+                name = shown(os.fsdecode(path))
+                self.fail(f"the name {name} is too long for a file here: give a shorter one.", param, ctx)
         except ValueError:
             # Null characters: whoever opens it says so.
             pass
