@@ -12,7 +12,7 @@ from benchmarks.accuracy.designs import DESIGNS
 _VERSIONS = ("partsketch", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "statsmodels", "polars-ols")
 
 #: Parts that are tables of certificates.
-_COVERAGES = ("averaged", "inverse-variance", "diamonds", "stacked", "whole", "samples", "hostile")
+_COVERAGES = ("averaged", "shapes", "inverse-variance", "diamonds", "stacked", "whole", "samples", "hostile")
 
 #: Fewer digits than this of a prediction are a wrong answer, and are set in bold.
 _WRONG_DIGITS = 3.0

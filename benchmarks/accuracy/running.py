@@ -17,6 +17,7 @@ from benchmarks.accuracy.intervals import coverage
 from benchmarks.coverage import Coverage, coverage_rows, other_rows
 from benchmarks.coverage_diamonds import diamond_rows
 from benchmarks.coverage_fits import fit_rows
+from benchmarks.coverage_shapes import shape_rows
 from benchmarks.coverage_whole import Rate, error_rows, rejection_rows, sample_rows, stack_rows, whole_rows
 from benchmarks.problem import FloatArray
 
@@ -44,12 +45,13 @@ def run_parts(quick: bool, names: list[str]) -> dict[str, Any]:
 
 #: Draws a line, 1,000 where nothing else is said: with 2,000 shares of 90% are known to 0.7 points, with 5,000 to 0.4.
 #: Of samples of heavy-tailed rows one in thirty is certified.
-DRAWS = {"averaged": 5000, "stacked": 2000, "samples": 2000, "hostile": 200, "diamonds": 2000}
+DRAWS = {"averaged": 5000, "shapes": 400, "stacked": 2000, "samples": 2000, "hostile": 200, "diamonds": 2000}
 
 
 #: What is drawn many times: certificates of every kind of fit, intervals of stacked fits, the test of partitions.
 COVERAGES: dict[str, Callable[[int], Iterator[Coverage | Rate]]] = {
     "averaged": coverage_rows,
+    "shapes": shape_rows,
     "inverse-variance": lambda draws: other_rows(draws, only="inverse variance"),
     "diamonds": diamond_rows,
     "stacked": stack_rows,

@@ -56,6 +56,8 @@ def _measured(design: Design, draws: int) -> dict[str, list[float]]:
         weights = {name: _weights(sums, rule) for name, rule in _rules(ends).items()}
         # Rows of a sketch are √(p/m) times those of H.
         weights["ours"] = theory.information_weights(moments) * np.array(counts) / SIZE
+        # One number more from each site, of its own exact fit: no sketch tells it.
+        weights["told by the sites"] = np.array([(part.row_count - part.rank) / part.loss for part in parts])
         best = sums.best(noise)[2]
         for name, values in weights.items():
             step = sums.best(1 / values)[2] - best

@@ -26,6 +26,9 @@ _SAME_ROWS = 10
 #: Draws of which the least price of estimated noise is found: each takes a chain of its own.
 _PRICED = 300
 
+#: Partitions of a row of its own: six times 500 alike rows must not lose more with weights than without.
+_ALIKE_ONLY = 6
+
 #: Of all draws. Nothing was chosen by looking at these.
 _SEED = 20261121
 
@@ -33,17 +36,17 @@ ESTIMATORS = ("average", "inverse_variance", "stack", "auto", "orthogonal_stack"
 
 
 def run(quick: bool, command: str, only: Sequence[str], saved: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the losses of all estimators for all designs and k = 5, 20.
+    """Return the losses of all estimators for all designs and k = 5, 20, and for six alike partitions.
 
     With `only`, those whose names begin so are measured, and the others are taken from the saved result.
     """
     before = {(row["name"], row["k"]): {"command": saved["command"], **row} for row in saved.get("rows", ())}
     rows: dict[tuple[str, int], dict[str, Any]] = dict(before)
-    for k in (5, 20):
+    for k in (5, _ALIKE_ONLY, 20):
         wanted = partial(_is_asked, k=k, only=only)
-        makers = (
-            [synthetic(k, wanted)] if quick else [synthetic(k, wanted), real(k, False, wanted), real(k, True, wanted)]
-        )
+        makers = [synthetic(k, wanted)]
+        if not quick and k != _ALIKE_ONLY:
+            makers += [real(k, False, wanted), real(k, True, wanted)]
         for design in chain(*makers):
             row = measured(design, 20 if quick else design.draws)
             rows[design.name, k] = {**row, "command": command}
@@ -56,6 +59,8 @@ def run(quick: bool, command: str, only: Sequence[str], saved: Mapping[str, Any]
 
 
 def _is_asked(name: str, k: int, only: Sequence[str]) -> bool:
+    if k == _ALIKE_ONLY and name != "alike":
+        return False
     return not only or f"{name} {k}".replace(",", "").startswith(tuple(only))
 
 

@@ -73,6 +73,23 @@ def common_point(problem: Problem, apart: bool) -> float:
     return problem.loss(left)
 
 
+def column_by_column(sites: int, rng: np.random.Generator) -> tuple[float, float]:
+    """Return what is left with A = I as the preconditioner, and with the means of G⁻¹ if columns come one by one."""
+    rows, places = SIZE * sites, np.arange(COLUMNS)
+    # Bartlett's factor: the triangle of the sketches is that of G times it.
+    factor = np.tril(rng.normal(size=(COLUMNS, COLUMNS)), -1) + np.diag(np.sqrt(rng.chisquare(rows - places)))
+    gram = np.linalg.inv(factor.T @ factor / rows)
+    error, root = rng.normal(size=COLUMNS) / np.sqrt(rows), np.linalg.cholesky(gram).T
+    found = []
+    for means in (np.ones(COLUMNS), (rows + COLUMNS - 2 * places - 1) / rows):
+        left, directions = error, np.empty((COLUMNS, 0))
+        for _ in range(ROUNDS):
+            directions = np.column_stack([directions, means * (gram @ left)])
+            left = error - directions @ np.linalg.lstsq(root @ directions, root @ error, rcond=None)[0]
+        found.append(float(left @ gram @ left))
+    return found[0], found[1]
+
+
 def own_points(problem: Problem, rounds: Sequence[int], rng: np.random.Generator) -> float:
     """Return what is left if in these rounds each of several alike sites is asked at a point of its own.
 
@@ -100,6 +117,9 @@ def main() -> None:
         for apart in (False, True):
             found = [common_point(problem, apart) for problem in problems]
             print(f"{name}, one point, {'each answer' if apart else 'added up'}: {np.median(found):.2e}")
+    for sites in (1, SITES):
+        same, means = np.median([column_by_column(sites, rng) for _ in range(2000)], axis=0)
+        print(f"{sites} alike, A as it is: {same:.2e}; columns one by one: {means:.2e}")
     for rounds in ((2,), (1, 2, 3)):
         found = [own_points(problem, rounds, rng) for problem in alike]
         print(f"alike, points of their own in rounds {rounds}: {np.median(found):.2e}")
