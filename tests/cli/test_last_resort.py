@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from partsketch.cli import COMMANDS as ALL_COMMANDS
-from partsketch.cli import run
+from partsketch.cli import main, run
 from partsketch.cli.last_resort import quiet_threads
 from tests.attack.material import COMMANDS, command, lay_out
 
@@ -147,3 +147,14 @@ def test_a_worker_that_ends_before_its_work_says_nothing(capfd: pytest.CaptureFi
         worker.join()
     assert capfd.readouterr().err == ""
     assert threading.excepthook is before
+
+
+def test_too_few_addresses(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Libraries end the process (`cannot allocate memory for thread-local data`) or wait for ever: nobody asks them."""
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (800_000 * 1024, resource.RLIM_INFINITY))
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", "rows.csv", "--target", "y"])
+    assert ended.value.code == 2
+    printed = capsys.readouterr().err
+    assert printed == "Error: The process may use less than 1 GB of addresses: raise the limit (ulimit -v).\n"

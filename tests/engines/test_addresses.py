@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -138,6 +139,16 @@ def test_versions_are_compared() -> None:
     assert "one" not in str(caught.value).partition(": ")[2].split()
     with pytest.raises(InputError, match="; and 4 more;"):
         check_versions("Ray", {f"worker {number}": "0.0.1" for number in range(7)})
+
+
+def test_a_runtime_that_is_connected_already_is_asked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tasks ended in a library's error after twenty seconds."""
+    from partsketch.engines.ray import engine
+
+    monkeypatch.setattr(engine, "import_ray", lambda: SimpleNamespace(is_initialized=lambda: True))
+    monkeypatch.setattr(engine, "_versions", lambda ray: {"odd": "0.0.1"})
+    with pytest.raises(InputError, match=r"Workers of the Ray cluster .*: odd has 0\.0\.1; install the same version"):
+        engine.RayEngine()
 
 
 @pytest.mark.slow

@@ -86,6 +86,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not last_resort.prepare_streams():
         complain("Error: The standard output is closed: lead it to a file or to /dev/null.")
         sys.exit(2)
+    if not last_resort.has_room():
+        complain("Error: The process may use less than 1 GB of addresses: raise the limit (ulimit -v).")
+        sys.exit(2)
     gc.set_threshold(_OBJECTS_UNSEEN)
     code = run(arguments)
     # What there is goes with the process: Python need not look through it once more.

@@ -46,6 +46,20 @@ _STEPS = (
 )
 
 
+#: Bytes of addresses below which libraries cannot even be loaded: they end the process or never answer.
+_LEAST_ADDRESSES = 2**30
+
+
+def has_room() -> bool:
+    """Whether the process may use as many addresses as its libraries reserve (`ulimit -v`)."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return True
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return most == resource.RLIM_INFINITY or most >= _LEAST_ADDRESSES
+
+
 def unexpected(error: Exception, command: str, debug: bool) -> int:
     """Print one sentence about an error that nobody foresaw, or with `debug` its traceback; return the exit code."""
     if debug:

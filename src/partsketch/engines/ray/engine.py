@@ -73,6 +73,8 @@ class RayEngine(Engine):
                     f"This process is connected to a Ray runtime already, so {address} cannot be reached: use "
                     "engine='ray' for that runtime, or call ray.shutdown() first."
                 )
+            # Whoever connected may have gone to another machine, or has another path here than its workers have.
+            check_versions("Ray", _versions(ray))
             return
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
         if address is None:
