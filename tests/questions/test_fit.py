@@ -282,3 +282,10 @@ def test_variances_beyond_doubles_are_refused(vcov: Any) -> None:
     assert np.isfinite(summaries.fit("y").standard_errors).all()
     with pytest.raises(ps.InputError, match=f"Variances by {vcov} of a fit to 'y' are larger than the largest double"):
         summaries.fit("y", vcov=vcov)
+
+
+def test_a_column_that_is_constant_within_partitions_is_not_called_zero() -> None:
+    rows = clustered_rows().assign(level=lambda frame: 3.0 + frame["g"])
+    model = ps.summarise(rows, ["a", "level", "y"], partition_by="g").fit("y", intercept="partition")
+    assert any("'level' is constant within every partition" in sentence for sentence in model.record.warnings)
+    assert not any("zero in every row" in sentence for sentence in model.record.warnings)

@@ -140,3 +140,28 @@ def test_instruments_that_do_not_tell_two_columns_apart_are_refused() -> None:
     summaries = ps.summarise(rows, ["a", "twice", "b", "c", "z", "y"], partition_by="g")
     with pytest.raises(ps.InputError, match="do not determine the coefficient of 'twice'"):
         summaries.instrument("y", ["a", "twice"], ["z", "c"], ["b"])
+
+
+def test_ugly_instruments() -> None:
+    rows = ROWS.assign(
+        exact=3 - 2 * ROWS["price"] + ROWS["night"],
+        constant=7.0,
+        only=1.0 * (ROWS["g"] == 4),
+        determined=ROWS["tax"] - 2 * ROWS["rain"],
+        near=ROWS["tax"] + 1e-9 * np.random.default_rng(1).normal(size=len(ROWS)),
+    )
+    summaries = ps.summarise(rows, [name for name in rows if name != "g"], partition_by="g")
+    for vcov in ("iid", "CRV1"):
+        # Nothing is made of rounding: neither errors nor Sargan's test.
+        for target in ("exact", "constant"):
+            model = summaries.instrument(target, "price", ["tax", "rain"], "night", vcov=vcov)
+            assert not model.standard_errors.any()
+            assert model.instruments is not None
+            assert model.instruments.overidentification is None
+            assert any("leaves no residuals" in sentence for sentence in model.record.warnings)
+        with pytest.raises(ps.InputError, match="determine 'determined' exactly"):
+            summaries.instrument("fare", "determined", ["tax", "rain"], "night", vcov=vcov)
+        with pytest.raises(ps.InputError, match="The first stage of 'price' cannot be tested"):
+            summaries.instrument("fare", "price", ["tax", "near"], "night", vcov=vcov)
+        told = summaries.instrument("fare", "price", ["tax", "rain"], ["night", "only"], vcov=vcov).record.warnings
+        assert any("see no noise in the coefficient of 'only'" in sentence for sentence in told) == (vcov == "CRV1")

@@ -15,7 +15,7 @@ from partsketch.common.linalg.blas import one_thread_each
 from partsketch.common.linalg.solution import Solution
 from partsketch.model.build import Circumstances, build_model
 from partsketch.model.model import Model
-from partsketch.model.record import PartitionRecord
+from partsketch.model.record import PartitionRecord, Record
 from partsketch.model.regression import Regression, combine_solution, solve_summary
 from partsketch.questions.choice import Names, choose_columns, read_formula
 from partsketch.questions.clusters import clustered
@@ -189,10 +189,21 @@ def model_of(
     )
     return replace(
         model,
-        record=replace(model.record, partitions=partitions),
+        record=replace(model.record, partitions=partitions, warnings=_within_partitions(model.record)),
         partition_intercepts=of_targets - of_features @ model.coefficients,
         partition_coefficients=np.repeat(model.coefficients[None], len(means), axis=0),
     )
+
+
+def _within_partitions(record: Record) -> tuple[str, ...]:
+    """Return the warnings of a fit with intercepts of partitions, to which columns that are constant there are zero."""
+    constant = [
+        f"Column {column!r} is constant within every partition, whose intercept determines it; its coefficient is set "
+        "to 0."
+        for column, others in record.aliased
+        if not others
+    ]
+    return (*constant, *(sentence for sentence in record.warnings if "is zero in every row" not in sentence))
 
 
 def _circumstances(

@@ -16,12 +16,14 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.common.linalg.double_double import DoubleDouble
 from partsketch.common.linalg.solution import Solution
-from partsketch.common.linalg.solve import factor_of_rows, solve_least_squares
+from partsketch.common.linalg.solve import ROUNDING, factor_of_rows, solve_least_squares
 from partsketch.model.certificate import unavailable_certificate
+from partsketch.model.explained import is_rounding
 from partsketch.model.inference import Inference
 from partsketch.model.instruments import FirstStage, InstrumentTests, Overidentification
 from partsketch.model.intervals import TRUTH, f_test
 from partsketch.model.model import Model
+from partsketch.model.unseen import unseen_noise
 from partsketch.questions.choice import Names, as_names, expanded, require_column, require_distinct
 from partsketch.questions.clusters import Scores, crv1_scale
 from partsketch.questions.fit import Question, ask, model_of, total_sums
@@ -90,14 +92,15 @@ def instrument(
             {"vcov": vcov, "endogenous": list(explained), "instruments": list(outside)},
             () if vcov == "iid" else summaries.split_sentences,
         )
-        inference = _inference(stages, model.inferences[0], vcov)
+        inference, told = _inference(stages, model.inferences[0], vcov)
         tests = InstrumentTests(
             first_stages=tuple(_first_stage(summaries, stages, name, vcov, intercept) for name in explained),
             overidentification=_overidentification(stages),
         )
     sentence = f"The fit is exact two-stage least squares; its loss is not compared: {_ANOTHER_AIM}."
     certificate = replace(unavailable_certificate(_ANOTHER_AIM), sentence=sentence)
-    return replace(model, inferences=(inference,), certificates=(certificate,), instruments=tests)
+    record = replace(model.record, warnings=(*model.record.warnings, *told))
+    return replace(model, record=record, inferences=(inference,), certificates=(certificate,), instruments=tests)
 
 
 def _check(
@@ -157,6 +160,12 @@ def _solve(
     whole = factor.high[:, [*order, count + len(explained)]]
     missed = whole[:, -1:] - whole[:, :-1] @ solution.coefficients
     residual_sums = np.einsum("ij,ij->j", missed, missed)
+    # Neither errors nor tests are made of what rounding leaves.
+    sizes = np.linalg.norm(whole, axis=0)
+    added = float(np.abs(solution.coefficients[:, 0]) @ sizes[:-1] + sizes[-1])
+    loss = float(residual_sums[0])
+    if loss <= (ROUNDING * added) ** 2 or is_rounding(loss, [question.total], regression, 0):
+        residual_sums = np.zeros(1)
     solution = replace(solution, residual_sums=residual_sums, total_sums=total_sums(question))
     return _Stages(question, instruments, len(outside), solution, first.coefficients)
 
@@ -170,7 +179,8 @@ def _scores(stages: _Stages) -> Scores:
     return Scores(projected @ stages.solution.inverse_root, residuals, stages.solution.inverse_root)
 
 
-def _inference(stages: _Stages, inference: Inference, vcov: str) -> Inference:
+def _inference(stages: _Stages, inference: Inference, vcov: str) -> tuple[Inference, list[str]]:
+    """Return the inference of the second stage, and what is to be said of it."""
     question, solution = stages.question, stages.solution
     coordinates = question.regression.coordinates
     assert coordinates is not None
@@ -180,12 +190,18 @@ def _inference(stages: _Stages, inference: Inference, vcov: str) -> Inference:
         raise InputError(f"{rows} rows leave no degrees of freedom after rank {solution.rank}.")
     variance = float(solution.residual_sums[0]) / freedom
     spread = np.sqrt(variance) * np.eye(solution.rank)
-    if vcov == "CRV1":
+    transformation = coordinates.transformation(0) @ solution.inverse_root
+    told = []
+    if variance == 0:
+        told = ["The fit leaves no residuals: its errors are zero, and the instruments cannot be tested by them."]
+    elif vcov == "CRV1":
         spread = np.sqrt(crv1_scale(question, solution.rank)) * _scores(stages).values
-    root = spread @ (coordinates.transformation(0) @ solution.inverse_root).T
+        clusters, names = question.panel.count, question.regression.features
+        told = unseen_noise(vcov, spread, transformation, names, clusters - 1, variance)
+    root = spread @ transformation.T
     around = spread @ (coordinates.scaling(0) @ solution.inverse_root).T
     known = inference.around_exact
-    return replace(
+    changed = replace(
         inference,
         around_exact=replace(known, standard_errors=None, covariance=None, basis="", reason=_ANOTHER_AIM),
         standard_errors=np.sqrt(np.einsum("ij,ij->j", root, root)),
@@ -196,6 +212,7 @@ def _inference(stages: _Stages, inference: Inference, vcov: str) -> Inference:
         reason="",
         vcov=vcov,
     )
+    return changed, told
 
 
 def _first_stage(summaries: Summaries, stages: _Stages, name: str, vcov: str, intercept: Intercept) -> FirstStage:
@@ -205,24 +222,36 @@ def _first_stage(summaries: Summaries, stages: _Stages, name: str, vcov: str, in
     features = tuple(other for other in stages.instruments if other in summaries.columns)
     model = fit_summaries(summaries, name, features, intercept, 0.0, vcov, Bootstrap())
     inference = model.inferences[0]
+    if inference.noise_variance == 0:
+        raise InputError(
+            f"The instruments and exogenous columns determine {name!r} exactly, so nothing of it is endogenous: ask "
+            "for fit, or name other instruments."
+        )
     assert inference.covariance is not None
     assert inference.degrees_of_freedom is not None
     width = len(model.column_names)
     matrix = np.eye(width)[width - stages.excluded :]
-    test = f_test(
-        matrix, np.zeros(len(matrix)), model.column_coefficients[:, 0], inference.covariance,
-        inference.degrees_of_freedom, TRUTH,
-    )  # fmt: skip
+    coefficients = model.column_coefficients[:, 0]
+    try:
+        test = f_test(
+            matrix, np.zeros(len(matrix)), coefficients, inference.covariance, inference.degrees_of_freedom, TRUTH
+        )
+    except InputError as error:
+        fewer = "" if vcov == "iid" else ", or are not fewer than the clusters"
+        raise InputError(
+            f"The first stage of {name!r} cannot be tested: instruments nearly determine one another{fewer}; name "
+            "fewer instruments."
+        ) from error
     return FirstStage(name, test.statistic, test.df, test.p_value)
 
 
 def _overidentification(stages: _Stages) -> Overidentification | None:
-    """Return Sargan's test, which takes noise for independent; None when there are just as many instruments."""
+    """Return Sargan's test, which takes noise for independent; None without residuals, or more instruments."""
     from scipy.special import chdtrc
 
     width = len(stages.question.regression.features)
     extra = len(stages.instruments) - width
-    if extra == 0:
+    if extra == 0 or stages.solution.residual_sums[0] == 0:
         return None
     panel, regression = stages.question.panel, stages.question.regression
     chosen = panel.places((*stages.instruments, *regression.features, *regression.targets))
