@@ -127,3 +127,13 @@ def test_predictions_that_doubles_do_not_keep_are_told(intercept: bool) -> None:
         error, least = (float(np.abs(found - exact.fitted).max()) for found in (model.predict(X), best))
         assert (error > 1e-9 * float(np.std(y))) == is_told
         assert error < 5 * least
+
+
+def test_perfect_fits_of_least_norm_lose_nothing() -> None:
+    """Forty tables of fewer rows than columns, of unlike units: coefficients of least norm reproduce the target."""
+    for seed in range(40):
+        generator = np.random.default_rng(seed)
+        rows = int(generator.integers(2, 8))
+        X = generator.normal(size=(rows, rows + 2)) * 10.0 ** generator.integers(-3, 7, rows + 2)
+        model = fitted(X, generator.normal(size=rows), intercept=bool(seed % 2))
+        assert model.certificates[0].kind == "exact"

@@ -47,12 +47,17 @@ class SketchLaw:
     reason: str = "the exact formulas are for Gaussian sketches"
 
 
+#: What nobody knows who sees a sample alone.
+OF_SAMPLED_ROWS = (
+    "as the sampled rows show it: a row outside that weighs far more than any of them would add to the loss"
+)
+
 GAUSSIAN = SketchLaw(is_exact=True)
 LIKE_GAUSSIAN = SketchLaw()
 ORTHOGONAL = SketchLaw(float, is_exact=True)
 HADAMARD = SketchLaw(_padded)
-EVEN_SAMPLE = SketchLaw(float, keeps_rows=True, needs_even_leverage=True)
-LEVERAGE_SAMPLE = SketchLaw(float, keeps_rows=True)
+EVEN_SAMPLE = SketchLaw(float, keeps_rows=True, needs_even_leverage=True, reason=OF_SAMPLED_ROWS)
+LEVERAGE_SAMPLE = SketchLaw(float, keeps_rows=True, reason=OF_SAMPLED_ROWS)
 
 #: Names under which the formulas of `partsketch.theory` know the laws.
 LAWS = {

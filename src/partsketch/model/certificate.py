@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.shown import ShownAsText
+from partsketch.common.sketch_law import OF_SAMPLED_ROWS
 from partsketch.common.units import p_value_phrase
 from partsketch.model.cancellation import require_minimum
 from partsketch.model.certificate_estimates import (
@@ -239,7 +240,8 @@ def _estimated_sentence(
         low, high = distribution.interval(0.95)
         ends = f" (95% interval: {shown(low)} to {shown(high)})"
     text = f"{subject} is estimated to lose {about}{words} in squared loss against exact least squares{ends}"
-    return text + _difference(heterogeneity)
+    told = f", {OF_SAMPLED_ROWS}" if estimate.reason == OF_SAMPLED_ROWS else ""
+    return text + told + _difference(heterogeneity)
 
 
 def _from_estimate(estimate: CertificateEstimate, subject: str, heterogeneity: Heterogeneity | None) -> Certificate:

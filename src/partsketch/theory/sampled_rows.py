@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from partsketch.common.errors import InputError
+from partsketch.common.sketch_law import OF_SAMPLED_ROWS
 from partsketch.common.special import betaincinv
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.certificate import CertificateEstimate
@@ -182,7 +183,7 @@ def certify_row_samples(samples: Sequence[RowSample], row_count: int) -> Certifi
         sketch_terms=np.array([float(one.terms.sum()) for one in found]) / number**2,
         averaging_term=0.0,
         kind="approximate",
-        reason="as the sampled rows show it: a row outside that weighs far more than any of them would add to the loss",
+        reason=OF_SAMPLED_ROWS,
         confidence=spread,
         relative_confidence=spread.scaled(1 / loss) if loss > 0 else None,
     )

@@ -11,7 +11,7 @@ from partsketch.common.linalg.blas import triangular_inverse
 from partsketch.common.linalg.solution import Alias, FloatArray, Solution, condition_of, gradient_left
 
 if TYPE_CHECKING:
-    from partsketch.common.linalg.double_double import DoubleDouble
+    from partsketch.common.linalg.double_double import DoubleDouble, Factor
 
 
 #: Share of a column, in units of both columns, that counts as taking part in it.
@@ -55,6 +55,7 @@ def solve_precisely(
         correction = null_space @ np.linalg.pinv(null_space[free:])
         counted = units[free:width, None]
         coefficients = coefficients - correction @ (coefficients[free:] * counted) / units[:width, None]
+        coefficients = _found_anew(factor, coefficients, dependent)
         inverse_root = inverse_root - correction @ (inverse_root[free:] * counted) / units[:width, None]
     missed = _missed(DoubleDouble(high[:width], low[:width]), coefficients).high
     explained = np.einsum("ij,ij->j", high[:width, width:], high[:width, width:])
@@ -79,6 +80,21 @@ def solve_precisely(
         gradient=gradient_left(high[:width, :width], missed, coefficients, np.sqrt(explained + residual_sums)),
         avoidable=avoidable,
     )
+
+
+def _found_anew(factor: Factor, coefficients: FloatArray, dependent: NDArray[np.intp]) -> FloatArray:
+    """Return coefficients of which those of dependent columns stay, the others solved for with twice the digits.
+
+    The least norm is found in doubles; what it predicts is then as exact as at full rank.
+    """
+    from partsketch.common.linalg.double_double import DoubleDouble
+
+    width, (high, low) = len(coefficients), factor.rows
+    chosen = [*dependent, *range(width, high.shape[1])]
+    rest = DoubleDouble(high[:width, chosen], low[:width, chosen])
+    found = factor.solve(_missed(rest, coefficients[dependent])).high
+    found[dependent] = coefficients[dependent]
+    return found
 
 
 def _missed(rows: DoubleDouble, coefficients: FloatArray) -> DoubleDouble:
