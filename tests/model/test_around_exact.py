@@ -221,6 +221,21 @@ def test_what_cannot_be_said_of_the_exact_fit_is_said() -> None:
         unlike.conf_int(kind="spread", of="exact")
 
 
+def test_an_average_without_a_certificate_says_nothing_of_the_exact_fit() -> None:
+    """Twenty sampled rows show too little for a certificate, so that nothing was tested; one partition needs no test."""
+    rng = np.random.default_rng(17)
+    X = rng.normal(size=(600, 3))
+    y = X.sum(axis=1) + rng.normal(size=600)
+    asked: dict[str, Any] = {"sketch": "row_sample", "sketch_size": 20, "random_state": 1}
+    with pytest.warns(ps.PartsketchWarning):
+        several = ps.SketchedRegression("partition", n_partitions=3, **asked).fit(X, y)
+    single = ps.SketchedRegression("partition", n_partitions=1, sketch_size=20, random_state=1).fit(X, y)
+    assert several.certificate_.kind == "unavailable"
+    with pytest.raises(ps.InputError, match="was not tested, for the fit has no certificate"):
+        several.model_.conf_int(of="exact")
+    assert np.all(np.ptp(single.model_.conf_int(of="exact"), axis=1) > 0)
+
+
 def test_sketches_that_hold_all_rows_leave_no_width() -> None:
     rng = np.random.default_rng(12)
     X = rng.normal(size=(64, 2))

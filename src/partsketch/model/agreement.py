@@ -48,8 +48,14 @@ def require_one_truth(method: str, moments: FitMoments, test: Heterogeneity | No
         )
 
 
-def require_shared_coefficients(test: Heterogeneity | None) -> None:
+def require_shared_coefficients(test: Heterogeneity | None, partitions: int) -> None:
     """Refuse averages of sketches of partitions that differ: what averaging changes is then more than noise."""
+    if test is None and partitions > 1:
+        # A certificate that is withheld comes without its test.
+        raise InputError(
+            "whether partitions share coefficients was not tested, for the fit has no certificate, which says why: use "
+            "method='stack', which needs no test"
+        )
     if test is not None and test.p_value is None:
         raise InputError(f"whether partitions share coefficients cannot be tested: {test.reason}")
     if test is not None and test.p_value is not None and test.p_value < LEAST_AGREEMENT:

@@ -94,7 +94,7 @@ def infer_around_exact(
             return AroundExact(pooled, nothing, None, None, basis, "")
         if method == "partition":
             require_determined(combination.solutions, averaged=True)
-            require_shared_coefficients(heterogeneity)
+            require_shared_coefficients(heterogeneity, len(summaries))
         covariance, basis = _covariance(method, summaries, combination, regression, number, moments)
     except InputError as error:
         return AroundExact(centre, None, None, None, "", str(error).rstrip("."))
