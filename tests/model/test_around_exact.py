@@ -222,7 +222,7 @@ def test_what_cannot_be_said_of_the_exact_fit_is_said() -> None:
 
 
 def test_an_average_without_a_certificate_says_nothing_of_the_exact_fit() -> None:
-    """Twenty sampled rows show too little for a certificate, so that nothing was tested; one partition needs no test."""
+    """Twenty sampled rows show too little for a certificate, so nothing was tested; one partition needs no test."""
     rng = np.random.default_rng(17)
     X = rng.normal(size=(600, 3))
     y = X.sum(axis=1) + rng.normal(size=600)
