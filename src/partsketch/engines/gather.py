@@ -24,6 +24,7 @@ from partsketch.summaries.merge_tree import TreeFold
 from partsketch.summaries.partitions import UNKNOWN_END, Partitioning
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT, PassRequest, SummaryRequest, Task
+from partsketch.summaries.waiting_room import WaitingRoom
 
 if TYPE_CHECKING:
     from partsketch.engines.checkpoint import Checkpoint
@@ -97,7 +98,7 @@ class Collector:
         self._bounds = request.partitioning.bounds
         self._segment_rows = request.segment_rows
         self._seen: TreeFold[bool] = TreeFold(lambda first, second: True)
-        self.fold = PieceFold(request.merging, self._seen.covers)
+        self.fold = PieceFold(request.merging, self._seen.covers, WaitingRoom())
         self.missing = set(range(len(tasks)))
         self.failed: dict[int, Exception] = {}
         self.dropped = self.rows_seen = 0

@@ -11,6 +11,7 @@ import numpy as np
 from partsketch.sketches.base import Merging
 from partsketch.summaries.merge_tree import TreeFold
 from partsketch.summaries.tasks import Piece, TaskResult
+from partsketch.summaries.waiting_room import WaitingRoom
 
 #: Nodes of one partition that may wait for siblings before those that will never come are looked for.
 _FEW_NODES = 16
@@ -27,12 +28,20 @@ class PieceFold:
         Tells of a node (level, segment) whether all its rows have been seen, so that what did not come is empty.
         Rows of a rare partition may be in few segments only; without it their pieces would wait for siblings that
         never come.
+    room
+        Where pieces go that wait long; without one all of them stay in memory.
     """
 
-    def __init__(self, merging: Merging, is_known: Callable[[int, int], bool] = lambda level, segment: False) -> None:
+    def __init__(
+        self,
+        merging: Merging,
+        is_known: Callable[[int, int], bool] = lambda level, segment: False,
+        room: WaitingRoom | None = None,
+    ) -> None:
         # Not a method of this fold: it and its trees would hold one another, and what was merged into others would stay
         # in memory until a collection of cycles.
-        self._merged = partial(_merged, merging)
+        self._room = room
+        self._merged = partial(_merged, merging) if room is None else partial(_merged_from, room, merging)
         self._is_known = is_known
         self._folds: dict[int, TreeFold[Piece]] = {}
         self._patience: dict[int, int] = {}
@@ -48,18 +57,25 @@ class PieceFold:
         if len(fold) > self._patience.get(partition, _FEW_NODES):
             fold.settle(self._is_known)
             self._patience[partition] = max(_FEW_NODES, 2 * len(fold))
+        if self._room is not None and (staying := self._room.staying(len(fold), piece)) is not None:
+            fold.change_first(len(fold) - staying, self._room.parked)
 
     def pieces(self) -> tuple[Piece, ...]:
         """Return what has been merged so far, by partition and in the order of segments."""
         return tuple(
-            replace(piece, level=level, segment=segment)
+            replace(piece if self._room is None else self._room.looked_at(piece), level=level, segment=segment)
             for partition in sorted(self._folds)
             for level, segment, piece in self._folds[partition].nodes()
         )
 
     def take(self, partition: int) -> Piece | None:
         """Return all of a partition in one piece, and keep nothing of it; None when nothing of it came."""
-        return self._folds.pop(partition).result() if partition in self._folds else None
+        found = self._folds.pop(partition).result() if partition in self._folds else None
+        return found if found is None or self._room is None else self._room.fetched(found)
+
+
+def _merged_from(room: WaitingRoom, merging: Merging, first: Piece, second: Piece) -> Piece:
+    return _merged(merging, room.fetched(first), room.fetched(second))
 
 
 def _merged(merging: Merging, first: Piece, second: Piece) -> Piece:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -48,6 +49,11 @@ class TreeFold(Generic[T]):
         if self._nodes:
             self._nodes = self._climbed(is_known, max(index << level for level, index in self._nodes).bit_length())
             self._top = max(level for level, _ in self._nodes)
+
+    def change_first(self, count: int, change: Callable[[T], T]) -> None:
+        """Put something else in the place of the nodes that have waited longest."""
+        for place in list(islice(self._nodes, count)):
+            self._nodes[place] = change(self._nodes[place])
 
     def nodes(self) -> list[tuple[int, int, T]]:
         """Return (level, index, piece) of what has been merged so far, in the order of the pieces' numbers."""
