@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -71,6 +72,21 @@ def test_the_loss_stated_is_that_of_the_coefficients() -> None:
     assert share > 1e-3
     assert solution.avoidable is not None
     assert solution.avoidable[0] == pytest.approx(share, rel=1e-3)
+
+
+def test_the_loss_stated_counts_what_is_left_of_a_dependent_column() -> None:
+    """Half of each of two columns that differ by 2e-14 of their size, which is as much as the noise."""
+    X, noise = far_columns(2, 5e13, rows=12, columns=2)
+    rows = np.column_stack([X, X[:, 0] + noise])
+    solution = solve_least_squares(rows, ("a", "b"), low=np.zeros_like(rows))
+    assert [alias.column for alias in solution.aliased] == ["b"]
+    exact = [[Fraction(value) for value in row] for row in rows.tolist()]
+    a, b = (Fraction(float(value)) for value in solution.coefficients[:, 0])
+    loss = float(sum((y - a * first - b * second) ** 2 for first, second, y in exact))
+    # Sums of products with twice the digits know squares to 1e-32 of those of the columns, which are 1e28.
+    assert solution.residual_sums[0] == pytest.approx(loss, rel=1e-3)
+    kept = judge(X[:, :1], rows[:, 2], intercept=False)
+    assert loss > 1.01 * float(kept.loss) or loss < 0.99 * float(kept.loss)
 
 
 @pytest.mark.parametrize("twin", [0.0, 1e-17])
