@@ -90,3 +90,24 @@ def test_a_file_of_nothing_but_missing_values_has_no_predictions(interval: list[
     asked = ["predict", str(tmp_path / "model.json"), str(tmp_path / "new.parquet"), "-o", str(tmp_path / "p.csv")]
     assert run([*asked, "--missing", "drop", *interval]) == 0
     assert len(pd.read_csv(tmp_path / "p.csv")) == 0
+
+
+@pytest.mark.parametrize("near", [1.0, 1e-3, 1e-5, 1e-6])
+def test_intervals_with_nearly_dependent_columns(near: float) -> None:
+    rng = np.random.default_rng(8)
+    rows = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    rows = rows.assign(y=rows["a"] + rng.normal(size=200), c=rows["a"] + near * rows["b"])
+    # The same fit in columns that do not depend on one another; c rounds b to 1e-16 / near.
+    expected = ps.fit(rows[["a", "b", "y"]], target="y", method="exact").predict(rows, interval="confidence")
+    found = ps.fit(rows[["a", "c", "y"]], target="y", method="exact").predict(rows, interval="confidence")
+    np.testing.assert_allclose(np.ptp(found, axis=1), np.ptp(expected, axis=1), rtol=5e-3)
+
+
+def test_intervals_that_rounding_hides_are_refused() -> None:
+    rng = np.random.default_rng(8)
+    rows = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    rows = rows.assign(y=rows["a"] + rng.normal(size=200), c=rows["a"] + 1e-8 * rows["b"])
+    model = ps.fit(rows[["a", "c", "y"]], target="y", method="exact")
+    for interval in ("confidence", "prediction"):
+        with pytest.raises(ps.InputError, match="rounding hides how sure the prediction of row"):
+            model.predict(rows, interval=interval)

@@ -22,6 +22,9 @@ FloatArray = NDArray[np.float64]
 
 _BLOCK_ROWS = 65536
 
+#: Share of the variance of a prediction that rounding may change at most: errors are then known to half a percent.
+_LARGEST_ROUNDING = 1e-2
+
 
 def checked(row_numbers: NDArray[np.int64], values: FloatArray) -> FloatArray:
     """Return predictions of some rows, the first axis, unless some are beyond doubles."""
@@ -49,10 +52,25 @@ def blocks_with_errors(model: Model, source: Source) -> Iterator[tuple[NDArray[n
         around = np.ones((len(block), free + len(columns)))
         around[:, free:] = (columns - model.centre[:, None]).T if free else columns.T
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = [np.einsum("ij,ij->i", around @ covariance, around) for covariance in covariances]
-            values, errors = model.predicted(columns), np.sqrt(np.maximum(np.column_stack(squares), 0.0))
+            squares = [_squares(around, covariance, block.row_numbers) for covariance in covariances]
+            values, errors = model.predicted(columns), np.sqrt(np.column_stack(squares))
         checked(block.row_numbers, np.hstack([values, errors]))
         yield block.row_numbers, values, errors
+
+
+def _squares(around: FloatArray, covariance: FloatArray, row_numbers: NDArray[np.int64]) -> FloatArray:
+    """Return the variances of predictions, unless rounding hides one: those of nearly dependent columns cancel."""
+    squares = np.maximum(np.einsum("ij,ij->i", around @ covariance, around), 0.0)
+    # No term is larger than the product of two such sums, and each is rounded to a double.
+    added = np.square(np.abs(around) @ np.sqrt(np.maximum(np.diagonal(covariance), 0.0)))
+    hidden = float(np.finfo(np.float64).eps) * added > _LARGEST_ROUNDING * squares
+    if hidden.any():
+        raise InputError(
+            "Columns nearly determine one another, and rounding hides how sure the prediction of row "
+            f"{row_numbers[np.argmax(hidden)]} is: give differences of such columns in place of the columns, or leave "
+            "some out; predictions without intervals are not touched by it."
+        )
+    return np.asarray(squares)
 
 
 def _covariance(model: Model, number: int) -> FloatArray:
