@@ -142,7 +142,7 @@ def _assert_judged(
     if stated is None:
         # Rounding the coefficients may move fitted values by a thousandth of the residuals, and is said to.
         assert "coefficients nearly cancel" in model.certificate.reason
-        assert condition > 1e5
+        assert condition > 1e3
         return
     # Residuals are differences of numbers as large as the target, or as the terms of a nearly dependent sum; dependent
     # columns are found beside those that stand before them, which may nearly depend on one another.
@@ -184,11 +184,12 @@ def _assert_same(
 
 def _assert_same_certainty(before: ps.Model, after: ps.Model, change: Change, perfect: bool, sizes: FloatArray) -> None:
     """Compare what two fits say of their own errors; these need fewer digits than the fits themselves."""
-    assert after.certificate.kind == before.certificate.kind
+    # Whether doubles hold a fit that leaves nothing is a matter of how coefficients happen to be rounded.
+    assert perfect or after.certificate.kind == before.certificate.kind
     mine, theirs = (model.certificate.relative_excess_loss for model in (before, after))
     assert perfect or theirs == pytest.approx(mine, rel=1e-5, abs=1e-9)
     here, there = (model.inferences[0].standard_errors for model in (before, after))
-    assert (here is None) == (there is None)
+    assert perfect or (here is None) == (there is None)
     if here is None or there is None or perfect:
         return
     intercept = int(before.record.options["fit_intercept"])
@@ -220,7 +221,13 @@ def test_exact(data: st.DataObject) -> None:
             models.append(_fit(one, weights, None, storage, Path(folder), method="exact", fit_intercept=intercept))
             _assert_judged(models[-1], one, weights, judge(one.features, one.y, weights, intercept), condition)
     close = _close(weights, condition) * float(_reach(table, weights, intercept).max())
-    _assert_same(models[0], models[1], table, moved, change, close, condition <= 1e5)
+    # Of dependent columns the least norm is found beside those that stand before them in either order.
+    there = judge(moved.features, moved.y, weights, intercept)
+    standing = [
+        _condition(one, weights, intercept, exact.rank, found.aliased)
+        for one, found in ((table, exact), (moved, there))
+    ]
+    _assert_same(models[0], models[1], table, moved, change, close, max(condition, *standing) <= 1e5)
 
 
 def _fit(table: Table, weights: FloatArray | None, labels: Any, storage: str, folder: Path, **options: Any) -> ps.Model:
