@@ -42,11 +42,14 @@ def piece_bytes(source: Source, request: SummaryRequest) -> int:
 
 
 def waiting_bytes(source: Source, request: SummaryRequest) -> int:
-    """Return the bytes of all pieces that may wait at once, when all partitions are merged in one pass."""
+    """Return the bytes of all pieces, and of rows kept for them, that may wait at once, if all is done in one pass."""
     levels = _UNKNOWN_LEVELS
     if source.row_count is not None:
         levels = (source.row_count // request.segment_rows).bit_length()
-    return request.partitioning.count * (levels + _UNDER_WAY) * piece_bytes(source, request)
+    kept = 0
+    if request.sketches_per_partition > 1 and not get_sketch(request.specification.kind).shares_pass:
+        kept = request.sketches_per_partition * _KEPT_ROWS * 8 * _width(source, request)
+    return request.partitioning.count * (levels + _UNDER_WAY) * piece_bytes(source, request) + kept
 
 
 def passes_over(source: Source, request: SummaryRequest) -> list[SummaryRequest]:
@@ -59,8 +62,7 @@ def passes_over(source: Source, request: SummaryRequest) -> list[SummaryRequest]
     if not source.replayable or sketch.by_group:
         return [request]
     if request.sketches_per_partition > 1 and not sketch.shares_pass:
-        sketches, kept = request.sketches_per_partition, _KEPT_ROWS * 8 * _width(source, request)
-        groups = _cut(sketches, waiting_bytes(source, request) + sketches * kept)
+        groups = _cut(request.sketches_per_partition, waiting_bytes(source, request))
         return [replace(request, sketch_group=group) for group in groups]
     # Contiguous partitions come one after another, and what is merged of one is done with before the next.
     if request.partitioning.bounds is not None:
