@@ -129,3 +129,16 @@ def test_standard_errors_are_finite_where_they_are_stated() -> None:
     assert alone is not None
     np.testing.assert_allclose(errors[1:3], float(alone[1]) / 2, rtol=1e-8)
     assert errors[3] == 0
+
+
+def test_columns_that_are_dependent_everywhere_do_not_depend_on_their_order() -> None:
+    """Every partition lacks something of its own: what all rows lack is the sum of the three dummies, and no more."""
+    levels, rare = np.eye(3)[np.arange(15) % 3], (np.arange(15) == 7).astype(float)
+    levels[:5] = np.eye(3)[[0, 0, 0, 1, 1]]
+    X = np.c_[levels, rare, _grid(15, 0)]
+    y = _grid(15, 1)
+    for order in ([0, 1, 2, 3, 4], [3, 2, 4, 1, 0], [4, 0, 3, 1, 2], [2, 3, 1, 0, 4]):
+        model = fit_table(X[:, order], y, **options_of("average", 3))
+        assert model.record.rank < 5
+        last = max(order.index(dummy) for dummy in range(3))
+        assert [name for name, _ in model.record.aliased] == [model.column_names[1 + last]], order

@@ -21,7 +21,7 @@ from partsketch.model.model import Model
 from partsketch.model.moments import FitMoments
 from partsketch.model.outlook_curves import planned_outlook
 from partsketch.model.record import PartitionRecord, Record
-from partsketch.model.regression import Combination, Regression, restored
+from partsketch.model.regression import Combination, Regression, pooled_aliases, restored
 from partsketch.model.sentences import (
     alias_warnings,
     dropped_rows,
@@ -159,6 +159,7 @@ def _record(
     size = summaries[0].height if METHODS[method].sketched else None
     stacked = len(summaries) if method == "stack" else 1
     conditions = [solution.condition for solution in combination.solutions]
+    aliased = _aliased_everywhere(summaries, combination, regression)
     rows = [summary.row_count for summary in summaries] or [circumstances.row_count]
     return Record(
         options=circumstances.options,
@@ -171,10 +172,10 @@ def _record(
         rank=min(solution.rank for solution in combination.solutions),
         condition=_finite_or_none(max((c for c in conditions if np.isfinite(c)), default=np.nan)),
         tolerance=max(float(solution.tolerance) for solution in combination.solutions),
-        aliased=_aliased_everywhere(combination),
+        aliased=aliased,
         partitions=_partition_records(circumstances.names, rows, combination),
         reasons={**circumstances.reasons, **_weighting_reasons(method, regression, combination)},
-        warnings=tuple(_warnings(size, stacked, combination, regression, circumstances)),
+        warnings=tuple(_warnings(size, stacked, combination, regression, circumstances, aliased)),
         versions=library_versions(),
         data=circumstances.data,
         partitions_left_out=circumstances.partitions_left_out,
@@ -192,7 +193,12 @@ def _weighting_reasons(method: str, regression: Regression, combination: Combina
 
 
 def _warnings(
-    size: int | None, stacked: int, combination: Combination, regression: Regression, circumstances: Circumstances
+    size: int | None,
+    stacked: int,
+    combination: Combination,
+    regression: Regression,
+    circumstances: Circumstances,
+    aliased: Sequence[tuple[str, tuple[str, ...]]],
 ) -> Iterator[str]:
     columns = len(regression.features)
     if size is not None and regression.penalty == 0:
@@ -206,7 +212,7 @@ def _warnings(
             conditions = [1e16 if solution.aliased else solution.condition for solution in combination.solutions]
             places, spreads = spreads, spreads / np.clip(max(conditions), 1.0, 1e16)
         else:
-            constant = {name for name, others in _aliased_everywhere(combination) if others == (INTERCEPT,)}
+            constant = {name for name, others in aliased if others == (INTERCEPT,)}
             spreads = np.where([name in constant for name in regression.features], 0.0, spreads)
         yield from rounding_warnings(regression.features, places, spreads)
     yield from circumstances.warnings
@@ -217,10 +223,18 @@ def _warnings(
     yield from left_out_warnings(circumstances.partitions_left_out, len(circumstances.names))
 
 
-def _aliased_everywhere(combination: Combination) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the columns that are aliased in every fit, with what they depend on in the first."""
-    in_all = set.intersection(*({alias.column for alias in solution.aliased} for solution in combination.solutions))
-    return tuple((alias.column, alias.others) for alias in combination.solutions[0].aliased if alias.column in in_all)
+def _aliased_everywhere(
+    summaries: Sequence[Summary], combination: Combination, regression: Regression
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the columns that depend on others in all rows together, with what they depend on.
+
+    What every partition by itself calls dependent says less: which column of several that is depends on their order.
+    """
+    solutions = combination.solutions
+    if any(solution.rank == len(regression.features) for solution in solutions):
+        return ()
+    aliases = solutions[0].aliased if len(solutions) == 1 else pooled_aliases(summaries, regression)
+    return tuple((alias.column, alias.others) for alias in aliases)
 
 
 def _partition_records(

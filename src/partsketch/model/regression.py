@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.changed import changed
-from partsketch.common.linalg.solution import Solution
+from partsketch.common.linalg.solution import Alias, Solution
 from partsketch.common.linalg.solve import sketch_rounding, solve_least_squares, solve_ridge
 from partsketch.common.linalg.solve_many import at_once, solve_factors
 from partsketch.model.coordinates import Coordinates
@@ -131,6 +131,27 @@ def _solved_at_once(summaries: Sequence[Summary], regression: Regression) -> lis
 def solve_summary(summary: Summary, regression: Regression, penalty: float = 0.0) -> Solution:
     """Solve the regression that a summary stands for, with this penalty on its rows."""
     return next(solve_summaries([summary], regression, [penalty]))
+
+
+def pooled_aliases(summaries: Sequence[Summary], regression: Regression) -> tuple[Alias, ...]:
+    """Return the columns that depend on others in the rows of all summaries together."""
+    columns = regression.features + regression.targets
+    random = get_sketch(summaries[0].kind).is_random
+    rows = sum(summary.row_count for summary in summaries)
+    low = None
+    if any(summary.low is not None for summary in summaries):
+        parts = [np.zeros_like(summary.matrix) if summary.low is None else summary.low for summary in summaries]
+        low = np.concatenate([part[:, summary.places(columns)] for part, summary in zip(parts, summaries, strict=True)])
+    return solve_least_squares(
+        np.concatenate([summary.select(columns) for summary in summaries]),
+        regression.features,
+        len(regression.targets),
+        regression.free_columns,
+        sketch_rounding(rows) if random else 0.0,
+        low,
+        None if regression.coordinates is None else regression.coordinates.locations,
+        None if random else rows,
+    ).aliased
 
 
 def _solve_alone(summary: Summary, regression: Regression, penalty: float) -> Solution:
