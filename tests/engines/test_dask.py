@@ -285,7 +285,7 @@ def test_a_cluster_of_our_own_is_stopped(tmp_path: Path) -> None:
 
     before = set(multiprocessing.active_children())
     threads = set(threading.enumerate())
-    frame(5000).drop(columns="colour").dropna().to_parquet(tmp_path / "rows.parquet")
+    frame(5000).drop(columns="colour").dropna().to_parquet(tmp_path / "rows.parquet", index=False)
     here = ps.fit(str(tmp_path / "rows.parquet"), "y", random_state=1)
     there = ps.fit(str(tmp_path / "rows.parquet"), "y", random_state=1, engine="dask")
     np.testing.assert_array_equal(there.coefficients, here.coefficients)

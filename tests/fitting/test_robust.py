@@ -180,7 +180,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"vcov": "HC9"}, "vcov is 'HC9': choose 'iid', 'HC0'"),
     ({"vcov": "CRV1"}, "needs the column of the clusters"),
     ({"vcov": {"CRV2": "city"}}, "vcov is 'CRV2:city'"),
-    ({"vcov": {"CRV1": 3}}, "vcov is None"),
+    ({"vcov": {"CRV1": 3}}, "vcov is {'CRV1': 3}"),
     ({"vcov": "HC1", "method": "stack"}, "goes with method='exact'"),
     ({"vcov": "HC1", "alpha": 1.0}, "and alpha=0"),
     ({"vcov": "HC1", "limits": {"max_excess": "1%"}}, "'auto' without limits"),
