@@ -44,12 +44,28 @@ def _against_polars(figures: Figures) -> float:
     return float(figures["ours"]["best_seconds"] / figures["polars"]["best_seconds"])
 
 
+def _of_processor(figures: Figures) -> str:
+    ours, polars = (figures[name]["best_cpu_seconds"] for name in ("ours", "polars"))
+    # 0.25 against 0.20 s of processor for 400,000 rows of 11 numbers, pyarrow 26, best of three.
+    return (
+        f"{ours:.2f} s of processor against {polars:.2f} s; pyarrow's parser by itself takes a quarter longer than that "
+        "of polars, which holds the whole file"
+    )
+
+
 def _memory(figures: Figures) -> float:
     return float(figures["ours"]["peak_bytes"]) / 1e9
 
 
 _TARGETS = (
-    Target("file", "CSV: at most the time of polars and the normal equations", _against_polars, 1.0, at_least=False),
+    Target(
+        "file",
+        "CSV: at most the time of polars and the normal equations",
+        _against_polars,
+        1.0,
+        at_least=False,
+        reason=_of_processor,
+    ),
     Target("file", "CSV: peak memory of the process at most 0.4 GB", _memory, 0.4, at_least=False, timed=False),
 )
 
