@@ -48,8 +48,8 @@ def _of_processor(figures: Figures) -> str:
     ours, polars = (figures[name]["best_cpu_seconds"] for name in ("ours", "polars"))
     # 0.25 against 0.20 s of processor for 400,000 rows of 11 numbers, pyarrow 26, best of three.
     return (
-        f"{ours:.2f} s of processor against {polars:.2f} s; pyarrow's parser by itself takes a quarter longer than that "
-        "of polars, which holds the whole file"
+        f"{ours:.2f} s of processor against {polars:.2f} s; pyarrow's parser by itself takes a quarter longer than "
+        "that of polars, which holds the whole file"
     )
 
 
