@@ -226,6 +226,8 @@ def test_inspect_knows_every_file(folder: Path, capsys: pytest.CaptureFixture[st
         (["summarise", "rows.parquet", "-o", "none/x.psk"], "no folder none"),
         (["summarise", "rows.parquet", "-o", "rows.parquet"], "it is one of the inputs"),
         (["inspect", "rows.parquet"], "neither a model nor a sketch"),
+        (["ask", "rows.psk", "y ~ a"], "'y ~ a' is no file: give a formula with --target"),
+        (["ask", "rows.psk", "y ~ a" + 300 * "b"], "is no file: give a formula with --target"),
         (["inspect", "none"], "Cannot read none"),
         (["inspect", "pipe"], "Cannot read pipe: it is not an ordinary file"),
     ],

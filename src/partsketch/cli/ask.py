@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,9 @@ def command(
     from partsketch.sites.summaries_api import read_summaries
 
     _check_options({"compare": compare, "by_partition": by_partition, **asked})
+    # The tilde of a home folder stands first.
+    if formulas := [name for name in files if "~" in name[1:] and not os.path.lexists(name)]:
+        raise InputError(f"{formulas[0]!r} is no file: give a formula with --target.")
     read = [] if compare is None else [compare]
     check_outputs({"--model": model_path, "--report": report}, data=files, files=read)
     summaries = read_summaries(list(files))
