@@ -16,6 +16,7 @@ import partsketch as ps
 from partsketch import InputError, PartsketchWarning
 from partsketch.cli import run
 from partsketch.cli.site_options import LEAST_LEVEL_ROWS as LEAST_OF_COMMAND
+from partsketch.sites.disclosure import leverages
 from partsketch.sites.disclosure.concerns import CONCERNS, LEAST_LEVEL_ROWS
 
 
@@ -143,7 +144,9 @@ def test_the_leverage_is_that_of_the_rows() -> None:
 
 
 @pytest.mark.parametrize("place", [3_000, 66_000])
-def test_a_row_of_great_weight_is_found_in_any_tile_and_segment(place: int) -> None:
+def test_a_row_of_great_weight_is_found_in_any_tile_and_segment(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # So few rows would be one segment.
+    monkeypatch.setattr(leverages, "group_segment_rows", lambda columns, partitions: 1 << 16)
     weights = np.ones(70_000)
     weights[place] = 1e5
     rows = table(70_000).append_column("w", pa.array(weights))

@@ -304,6 +304,19 @@ def test_what_many_columns_inflate_is_bounded_and_computed_where_the_bound_does_
     assert (noise < 0.1) == (found == pytest.approx(exact, rel=1e-2))
 
 
+def test_the_first_of_many_columns_counts_where_single_numbers_cannot_tell() -> None:
+    """The target is nearly a feature, which is enough for a target, but nothing that single numbers know of."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(900, 140)) + 5.0
+    rows[:, 0] = 1.0
+    rows[:, -1] = rows[:, 7] + 0.2 * (rows[:, -1] - 5.0)
+    matrix = rows.T @ rows / 900
+    # 1 + 138·25 times for the ones, of 10⁴ that are safe.
+    exact = np.linalg.inv(matrix[:139, :139])[0, 0] / 1e4
+    assert exact > 0.3
+    assert exact <= inflation(matrix, 139, np.diagonal(matrix)) <= 1.5 * exact
+
+
 def test_units_do_not_decide_whether_the_plain_gram_matrix_serves() -> None:
     """A variance inflation factor of 6,000 is safe wherever the norms of columns lie between two powers of two."""
     rng = np.random.default_rng(4)
