@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from partsketch.model.cancellation import require_minimum
 from partsketch.model.certificate_estimates import (
     estimate_stack,
     estimate_whole,
+    few_partitions_note,
     heterogeneity_of,
     require_even_samples,
     require_noise,
@@ -213,14 +214,11 @@ def _of_sketches(
     else:
         heterogeneity = heterogeneity_of(summaries, moments)
         require_even_samples(summaries, moments)
-        known = moments.estimated
-        estimate = certify_partition(known, sketch_weights(known) if _are_estimated(averaging, weights) else weights)
+        known, are_estimated = moments.estimated, averaging == "inverse_variance" and len(weights) > 1
+        estimate = certify_partition(known, sketch_weights(known) if are_estimated else weights)
     require_noise(estimate, squares)
-    return _from_estimate(estimate, subject, heterogeneity)
-
-
-def _are_estimated(averaging: str, weights: FloatArray) -> bool:
-    return averaging == "inverse_variance" and len(weights) > 1
+    certificate = _from_estimate(estimate, subject, heterogeneity)
+    return replace(certificate, sentence=certificate.sentence + few_partitions_note(method, len(weights), estimate))
 
 
 def _estimated_sentence(

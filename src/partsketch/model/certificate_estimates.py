@@ -132,3 +132,9 @@ def _inclusions(summary: Summary) -> FloatArray:
     with_ones = INTERCEPT in summary.columns and not weighted
     ones = summary.matrix[:, summary.columns.index(INTERCEPT)] if with_ones else None
     return get_sketch(summary.kind).chances(summary.height, summary.row_count, ones)
+
+
+def few_partitions_note(method: str, count: int, estimate: CertificateEstimate) -> str:
+    """Say of averages of two or three sketches that intervals of their losses are a little too narrow."""
+    few = method == "partition" and count in (2, 3) and estimate.confidence is not None
+    return " With two or three partitions such intervals hold a little less often than they say." if few else ""
