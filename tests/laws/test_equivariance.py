@@ -16,6 +16,7 @@ A long run: `PARTSKETCH_LAW_EXAMPLES=2000 python -m pytest tests/laws/test_equiv
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -141,7 +142,8 @@ def _assert_judged(
     stated, least = model.certificate.minimal_loss, float(exact.loss)
     if stated is None:
         # Rounding the coefficients may move fitted values by a thousandth of the residuals, and is said to.
-        assert "coefficients nearly cancel" in model.certificate.reason
+        # So may leaving out a column that others nearly determine, which is said too.
+        assert re.search("coefficients nearly cancel|others nearly determine", model.certificate.reason)
         assert condition > 1e3
         return
     # Residuals are differences of numbers as large as the target, or as the terms of a nearly dependent sum; dependent

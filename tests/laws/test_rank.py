@@ -142,3 +142,16 @@ def test_columns_that_are_dependent_everywhere_do_not_depend_on_their_order() ->
         assert model.record.rank < 5
         last = max(order.index(dummy) for dummy in range(3))
         assert [name for name, _ in model.record.aliased] == [model.column_names[1 + last]], order
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "sparse_sign", "count_sketch"])
+def test_a_rare_level_is_no_constant_wherever_it_lies(kind: str) -> None:
+    """One row of sixty has another value: 2⁵⁰ + 1 and 2⁵⁰ are as far apart as 1 and 0.
+
+    Sketches that multiply rows by a square root round 2⁵⁰ by a quarter of that.
+    """
+    rare, z = (np.arange(60) == 17).astype(float), _grid(60, 0)
+    y = z + 4 * rare + _grid(60, 1)
+    here, there = (fit_table(np.c_[rare + place, z], y, **_sketched("stack", kind, 1)) for place in (0.0, 2.0**50))
+    assert there.record.rank == here.record.rank
+    np.testing.assert_allclose(there.predict(np.c_[rare + 2.0**50, z]), here.predict(np.c_[rare, z]), rtol=1e-6)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.solve_many import tall_factors
 from partsketch.model.spread import spread_units
-from partsketch.sketches.base import get_sketch
+from partsketch.sketches.base import get_sketch, law_of_kind
 from partsketch.summaries.summary import Summary, common_centre
 
 if TYPE_CHECKING:
@@ -185,8 +185,9 @@ class _Picked:
             high = summary.matrix if self._are_all else summary.matrix[:, self._chosen]
             return DoubleDouble(high, np.broadcast_to(np.zeros(1), high.shape))
         part = summary.rows.moved(-self._centre)
-        if summary.low is None and get_sketch(summary.kind).is_random:
-            # Of a column that is constant in a sample nothing is left but the rounding of its products.
+        if summary.low is None and get_sketch(summary.kind).is_random and law_of_kind(summary.kind).keeps_rows:
+            # Of a column that is constant in a sample nothing is left but the rounding of its products. Other sketches
+            # add rows up: what is left of theirs may be as small, and true.
             left = np.abs(part.high).max(axis=0, initial=0.0)
             size = np.abs(summary.matrix[:, 0]).max(initial=0.0) * np.abs(self._centre)
             part = part.scaled(np.where((left <= 2 * np.spacing(size)) & (size > 0), 0.0, 1.0))
