@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks.coverage import INNER_DRAWS, SEED, Coverage, FloatArray, Partition, measure, table
+from benchmarks.coverage import INNER_DRAWS, SEED, Coverage, measure, table
+from benchmarks.coverage_designs import FloatArray, Partition
 
 PARTITIONS, SIZE = 8, 28
 NUMBERS = ("carat", "depth", "table", "x", "y", "z")

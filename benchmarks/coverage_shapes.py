@@ -11,8 +11,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks import coverage
+from benchmarks import coverage, coverage_designs
 from benchmarks.coverage import Coverage, measure, table, together
+from benchmarks.coverage_designs import DESIGNS
 
 #: Columns, partitions, rows of each, design, sketch rows.
 SHAPES = (
@@ -37,9 +38,9 @@ def shape_rows(draws: int = 400) -> Iterator[Coverage]:
     for columns, count, rows, design, size in SHAPES:
         name = f"{design}, d = {columns}, k = {count}, p = {rows}"
         found = []
-        with patch.multiple(coverage, COLUMNS=columns, PARTITIONS=count, ROWS=rows):
+        with patch.multiple(coverage_designs, COLUMNS=columns, PARTITIONS=count, ROWS=rows):
             for number in range(max(draws // coverage.DRAWS_OF_ONE, 2)):
-                parts = coverage.DESIGNS[design](np.random.default_rng([_SEED, number]))
+                parts = DESIGNS[design](np.random.default_rng([_SEED, number]))
                 some = min(draws, coverage.DRAWS_OF_ONE)
                 found.append(measure(name, parts, size, some, _SEED + number, "equal", coverage.INNER_DRAWS))
         yield together(found)

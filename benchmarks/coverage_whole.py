@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.sketches.explicit import srht_matrix
 
-from benchmarks.coverage import COLUMNS, DESIGNS, LEVELS, PARTITIONS, Coverage, Partition, table
+from benchmarks.coverage import LEVELS, Coverage, table
+from benchmarks.coverage_designs import COLUMNS, DESIGNS, PARTITIONS, Partition
 from partsketch import InputError, theory
 from partsketch.simulate import draw_sketches
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.coverage import COLUMNS, DESIGNS, LEVELS, measure
+from benchmarks.coverage import LEVELS, measure
+from benchmarks.coverage_designs import COLUMNS, DESIGNS
 
 from partsketch import theory
 from partsketch.simulate import draw_sketches
