@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,22 +14,32 @@ from partsketch.common.linalg.helpers import Helpers, helped_by, share, shared_m
 from partsketch.common.linalg.solve_many import solve_factors, tall_factors
 
 
-def _with_helpers(count: int, work: object) -> None:
-    """Call `work` in a thread of a fit in which so many others have nothing to do."""
+def _with_helpers(count: int, work: Callable[[], object]) -> None:
+    """Call `work` in a thread of a fit in which so many others have nothing to do; it must not wait for ever."""
     helpers = Helpers()
-    threads = [threading.Thread(target=helpers.help) for _ in range(count)]
+    threads = [threading.Thread(target=helpers.help, daemon=True) for _ in range(count)]
     for thread in threads:
         thread.start()
     while helpers.idle < count:
         pass
-    try:
-        with helped_by(helpers):
-            work()  # type: ignore[operator]
-    finally:
-        helpers.close()
-        for thread in threads:
-            thread.join(10)
-    assert not any(thread.is_alive() for thread in threads)
+    raised: list[BaseException] = []
+
+    def fit() -> None:
+        try:
+            with helped_by(helpers):
+                work()
+        except BaseException as error:
+            raised.append(error)
+
+    fitting = threading.Thread(target=fit, daemon=True)
+    fitting.start()
+    fitting.join(10)
+    helpers.close()
+    for thread in threads:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in [fitting, *threads])
+    if raised:
+        raise raised[0]
 
 
 def test_every_part_is_done_once_and_those_who_are_idle_take_some() -> None:
@@ -47,15 +59,14 @@ def test_every_part_is_done_once_and_those_who_are_idle_take_some() -> None:
 
 def test_what_goes_wrong_in_a_helper_is_raised_by_who_shared() -> None:
     both = threading.Barrier(2, timeout=10)
-    own = threading.get_ident()
 
-    def part() -> None:
+    def part(own: int) -> None:
         both.wait()
         if threading.get_ident() != own:
             raise MemoryError("no room")
 
     with pytest.raises(MemoryError, match="no room"):
-        _with_helpers(1, lambda: share([part, part]))
+        _with_helpers(1, lambda: share([partial(part, threading.get_ident())] * 2))
 
 
 @pytest.mark.parametrize("height", [1024, 513])
