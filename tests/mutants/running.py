@@ -104,25 +104,28 @@ class Workshop:
         """Change the file for a while; give the folder of compiled code."""
         path = self.folder / mutant.file
         stale = self._kernels.made_stale_by(path)
-        original, times = path.read_text("utf-8"), {one: one.stat() for one in {path, *stale}}
-        # Python and numba know a changed file by time and size: every fault gets seconds of its own.
+        original, before = path.read_text("utf-8"), path.stat()
+        # Python knows a changed file by time and size: every fault gets seconds of its own.
         self._later += 2.0
         path.write_text(mutant.applied(original), "utf-8")
-        for one in times:
-            os.utime(one, (self._later, self._later))
+        os.utime(path, (self._later, self._later))
         try:
-            with self._copied_cache() if stale else _same(self._cache) as cache:
+            with self._copied_cache(stale) if stale else _same(self._cache) as cache:
                 yield cache
         finally:
             path.write_text(original, "utf-8")
-            for one, before in times.items():
-                os.utime(one, ns=(before.st_atime_ns, before.st_mtime_ns))
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
     @contextmanager
-    def _copied_cache(self) -> Iterator[Path]:
-        """Give a copy of the compiled code so that nothing compiled with a fault outlives it."""
+    def _copied_cache(self, stale: Sequence[Path]) -> Iterator[Path]:
+        """Give a copy of the compiled code but for some files: nothing compiled with a fault outlives it.
+
+        numba knows a kernel by its own file alone, not by those of the kernels that it takes in.
+        """
+        # What is kept of a kernel begins with the name of its file; one file too many of the same name does no harm.
+        gone = shutil.ignore_patterns(*(f"{path.stem}.*" for path in stale))
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
-            yield shutil.copytree(self._cache, Path(name) / "compiled")
+            yield shutil.copytree(self._cache, Path(name) / "compiled", ignore=gone)
 
     def close(self) -> None:
         """End the process that runs the tests."""
