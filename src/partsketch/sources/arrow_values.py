@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.sources.base import IntArray
+from partsketch.sources.code_kernels import mark
 
 BoolArray = NDArray[np.bool_]
 
 #: What a thread found of the last dictionary.
 _kept = threading.local()
 
-#: Texts that are looked at first, and most different ones of which a column of codes is made.
-_FIRST_TEXTS, _MOST_CODED = 1 << 14, 1 << 12
 #: Rows of which a core makes codes at once, a multiple of them: blocks are cut where parts end.
 _PART_ROWS = 1 << 16
 
@@ -122,10 +121,10 @@ def distinct_texts(column: Any, kept: BoolArray | None) -> set[str]:
     codes, texts = as_texts(column)
     if kept is not None:
         codes = codes[kept]
-    # The last place is for what is missing.
+    # The first place is for what is missing.
     seen = np.zeros(len(texts) + 1, dtype=bool)
-    seen[codes] = True
-    return {texts[code] for code in np.flatnonzero(seen[:-1]).tolist()}
+    mark(codes, -1, seen)
+    return {texts[code] for code in np.flatnonzero(seen[1:]).tolist()}
 
 
 def coded(column: Any, code_of: Mapping[str, int]) -> tuple[IntArray, BoolArray, BoolArray | None, list[str]]:
@@ -134,8 +133,10 @@ def coded(column: Any, code_of: Mapping[str, int]) -> tuple[IntArray, BoolArray,
     The last value holds the text of every row that is not in the numbering, in order.
     """
     codes, texts = as_texts(column)
-    missing = codes < 0
     translated = _translation(texts, code_of)[codes]
+    if not translated.size or translated.min() >= 0:
+        return translated, np.zeros(translated.size, dtype=bool), None, []
+    missing = codes < 0
     unknown = (translated < 0) & ~missing
     if not unknown.any():
         return translated, missing, None, []
@@ -163,25 +164,21 @@ def _translation(texts: list[str], code_of: Mapping[str, int]) -> IntArray:
 
 
 def with_codes(column: Any) -> Any:
-    """Return a column of texts as codes, if the first of them are few; any other column as it is."""
+    """Return a column of texts as codes of one dictionary, if it has few; any other column as it is."""
+    import pyarrow as pa
     from pyarrow import types
 
-    if not (types.is_string(column.type) or types.is_large_string(column.type)):
+    if not (types.is_string(column.type) or types.is_large_string(column.type)) or not len(column):
         return column
-    if len(column[:_FIRST_TEXTS].unique()) > _MOST_CODED:
-        return column
-    coded = _dictionary_of(column)
-    few = coded.num_chunks > 0 and len(coded.chunk(0).dictionary) <= _MOST_CODED
-    return coded if few else column
+    # Kernels are loaded where texts are there to be told apart.
+    from partsketch.sources.text_codes import MOST_CODED, coded_texts
 
-
-def _dictionary_of(column: Any) -> Any:
-    """Return a column of texts as codes of one dictionary, a part of it made by every core."""
-    import pyarrow as pa
-
+    # A part of it is made by every core.
     rows = -(-len(column) // pa.cpu_count() // _PART_ROWS) * _PART_ROWS
-    if rows >= len(column):
-        return column.dictionary_encode()
-    with ThreadPoolExecutor() as pool:
-        parts = pool.map(lambda first: column[first : first + rows].dictionary_encode(), range(0, len(column), rows))
-        return pa.chunked_array([chunk for part in parts for chunk in part.chunks]).unify_dictionaries()
+    chunks = [chunk for first in range(0, len(column), rows) for chunk in column[first : first + rows].chunks]
+    with ThreadPoolExecutor(pa.cpu_count()) as pool:
+        coded = list(pool.map(coded_texts, chunks))
+    if any(part is None for part in coded):
+        return column
+    whole = pa.chunked_array(coded).unify_dictionaries()
+    return whole if len(whole.chunk(0).dictionary) <= MOST_CODED else column
