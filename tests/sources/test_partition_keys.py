@@ -18,6 +18,7 @@ from partsketch import InputError, SketchedRegression, summarise
 from partsketch.sources import Source, open_source
 from partsketch.sources.arrow_values import as_texts, distinct_texts
 from partsketch.sources.keys import distinct
+from partsketch.sources.levels import PartitionColumn
 from partsketch.sources.levels import PartitionColumn, distinct_keys, sorted_keys
 from partsketch.sources.memory.tables import table_rows
 
@@ -145,6 +146,20 @@ def test_numbers_close_together_and_far_apart_are_found_alike() -> None:
         np.array([2**63 - 1, 2**63 - 2]),
     ):
         np.testing.assert_array_equal(distinct(numbers), np.unique(numbers))
+
+
+@pytest.mark.parametrize("reach", [1, 63, 64, 65, 1000])
+def test_labels_count_the_values_below(reach: int) -> None:
+    """Values lie in words of 64 bits; numbers between them, or outside, are none."""
+    rng = np.random.default_rng(reach)
+    values = np.unique(np.concatenate([[-7, reach - 7], rng.integers(-7, reach - 6, reach // 2)]))
+    column, rows = PartitionColumn("key", values), rng.permutation(np.repeat(values, 2))
+    labels, missing = column.labels(rows)
+    np.testing.assert_array_equal(labels, np.searchsorted(values, rows))
+    assert missing is None
+    for other in {-8, reach - 6, *range(-7, reach - 6)} - set(values.tolist()):
+        with pytest.raises(InputError, match=f"the value '{other}' that was not there"):
+            column.labels(np.append(rows, other))
 
 
 def test_texts_of_a_table_become_codes_once() -> None:

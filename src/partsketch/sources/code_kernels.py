@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
 from partsketch.common.linalg.compiled import compiled
 
 
@@ -30,17 +37,38 @@ def write_placed(places, offset, values, chosen, out):  # type: ignore[no-untype
                 out[place, row] = values[row] if values.size else 1.0
 
 
-@compiled
-def look_up(numbers, first, last, table, labels):  # type: ignore[no-untyped-def]
-    """Write the label of each number by a table from the first number to the last; tell whether all have one.
+@intrinsic
+def _ones_of(typingctx, word):  # type: ignore[no-untyped-def]
+    """Return how many bits of a word are set."""
 
-    The table has -1 for numbers between the first and the last that have none. A number without a label gets the first.
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@compiled
+def look_up(numbers, first, last, bits, before, labels):  # type: ignore[no-untyped-def]
+    """Write the label of each number: how many values lie below it; tell whether all numbers are values.
+
+    A number that is none gets some label.
+
+    Parameters
+    ----------
+    bits
+        One for every whole number from `first` to `last`, set where it is a value. A million of them stay in the
+        second-level cache, which a table of labels would not.
+    before
+        How many are set before each word of these.
     """
-    known = True
+    known, one = True, np.uint64(1)
     for row in range(numbers.size):
-        label = table[numbers[row] - first] if first <= numbers[row] <= last else -1
-        known = known and label >= 0
-        labels[row] = max(label, 0)
+        inside = (numbers[row] >= first) & (numbers[row] <= last)
+        place = np.uint64(numbers[row] - first) if inside else np.uint64(0)
+        word, bit = bits[np.int64(place >> np.uint64(6))], place & np.uint64(63)
+        known &= inside & ((word >> bit) & one != np.uint64(0))
+        below = _ones_of(word & ((one << bit) - one))
+        labels[row] = before[np.int64(place >> np.uint64(6))] + np.int64(below)
     return known
 
 

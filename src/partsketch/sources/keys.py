@@ -13,7 +13,7 @@ from partsketch.sources.code_kernels import mark
 Key = int | float | str
 
 #: Numbers that wait until they are sorted together with others.
-_MOST_WAITING = 1 << 16
+_MOST_WAITING = 1 << 20
 #: Range of whole numbers, in multiples of their count, up to which a table is quicker than sorting.
 _WIDEST_TABLE = 16
 
@@ -41,7 +41,7 @@ class Keys:
 
     def _settle(self) -> None:
         if self._waiting:
-            self._whole, self._waiting = distinct(np.concatenate([self._whole, *self._waiting])), []
+            self._whole, self._waiting = distinct(self._whole, *self._waiting), []
 
     def exceed(self, most: int) -> bool:
         """Tell whether there are more than so many."""
@@ -60,16 +60,18 @@ class Keys:
         return bool(self._others) or bool(len(self._whole)) or bool(self._waiting)
 
 
-def distinct(numbers: IntArray) -> IntArray:
+def distinct(*parts: IntArray) -> IntArray:
     """Return the different numbers in increasing order; those that lie close together need no sorting."""
-    if not len(numbers):
-        return numbers
-    first, last = int(numbers.min()), int(numbers.max())
-    if last - first < _WIDEST_TABLE * len(numbers):
+    parts = tuple(part for part in parts if len(part))
+    if not parts:
+        return np.empty(0, dtype=np.int64)
+    first, last = min(int(part.min()) for part in parts), max(int(part.max()) for part in parts)
+    if last - first < _WIDEST_TABLE * sum(map(len, parts)):
         seen = np.zeros(last - first + 1, dtype=bool)
-        mark(np.ascontiguousarray(numbers), first, seen)
+        for part in parts:
+            mark(np.ascontiguousarray(part), first, seen)
         return np.flatnonzero(seen) + first
-    ordered = np.sort(numbers)
+    ordered = np.sort(np.concatenate(parts))
     return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])
 
 

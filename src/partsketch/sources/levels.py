@@ -58,7 +58,7 @@ class PartitionColumn:
             numbers = numbers.astype(values.dtype, copy=False)
         if self._table is not None and numbers.dtype == np.int64:
             labels = np.empty(len(numbers), dtype=np.int64)
-            if look_up(np.ascontiguousarray(numbers), values[0], values[-1], self._table, labels):
+            if look_up(np.ascontiguousarray(numbers), values[0], values[-1], *self._table, labels):
                 return labels, missing
         else:
             labels = np.minimum(np.searchsorted(values, numbers), len(values) - 1)
@@ -80,19 +80,20 @@ class PartitionColumn:
         return np.array(self.values, dtype=self._number_type())
 
     @cached_property
-    def _table(self) -> NDArray[np.int32] | None:
-        """Labels of all whole numbers from the first value to the last, where these are not many more than values.
+    def _table(self) -> tuple[NDArray[np.uint64], IntArray] | None:
+        """A bit for every whole number from the first value to the last, and how many are set before each word.
 
-        Numbers that are no values have -1.
+        None where these are many more than values.
         """
         values = self._numbers
         reach = int(values[-1]) - int(values[0]) if values.dtype == np.int64 and values.size else -1
         if not 0 <= reach < _WIDEST_TABLE + 4 * len(values):
             return None
-        # Half as long as labels are: a table that stays in the cache is twice as quick.
-        table = np.full(reach + 1, -1, dtype=np.int32)
-        table[values - values[0]] = np.arange(len(values), dtype=np.int32)
-        return table
+        words = reach // 64 + 1
+        seen = np.zeros(64 * words, dtype=bool)
+        seen[values - values[0]] = True
+        set_in = np.count_nonzero(seen.reshape(words, 64), axis=1)
+        return np.packbits(seen, bitorder="little").view("<u8"), np.cumsum(set_in) - set_in
 
     def __getstate__(self) -> dict[str, Any]:
         # What is made of the values is made again where they arrive.
