@@ -18,7 +18,6 @@ from partsketch import InputError, SketchedRegression, summarise
 from partsketch.sources import Source, open_source
 from partsketch.sources.arrow_values import as_texts, distinct_texts
 from partsketch.sources.keys import distinct
-from partsketch.sources.levels import PartitionColumn
 from partsketch.sources.levels import PartitionColumn, distinct_keys, sorted_keys
 from partsketch.sources.memory.tables import table_rows
 
