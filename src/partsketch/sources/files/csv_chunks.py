@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.compiled import compiled
+from partsketch.sources.files.csv_numbers import PADDING, may_be_plain, plain_batch
 from partsketch.sources.files.csv_stream import csv_options, open_csv, separator_of
 from partsketch.sources.files.paths import DataFiles
 
@@ -21,6 +22,10 @@ CHUNK_BYTES = 1 << 21
 _LONGEST_LINE = 1 << 26
 
 _MOST_THREADS = 8
+
+#: Chunks that a file has at least before compiled code is loaded for the others: 32 MB. To compile it, once after an
+#: installation, takes longer than to parse them.
+_FIRST_CHUNKS = 16
 
 _QUOTE, _LINE_FEED, _RETURN = ord('"'), ord("\n"), ord("\r")
 
@@ -60,12 +65,19 @@ def parsed_chunks(data_files: DataFiles, index: int, types: dict[str, Any], name
 
     read_options, parse_options, convert_options = csv_options(data_files, index, types, names)
 
-    def parsed(chunk: bytes | memoryview, columns: Sequence[str]) -> list[Any]:
+    separator = separator_of(data_files, index)
+    plain = all(kind == pa.float64() for kind in types.values()) and may_be_plain(separator, data_files.csv.decimal)
+
+    def parsed(chunk: bytes | memoryview, columns: Sequence[str], number: int = 0) -> list[Any]:
+        if plain and number >= _FIRST_CHUNKS and isinstance(chunk, memoryview):
+            batch = plain_batch(chunk, separator, columns, names)
+            if batch is not None:
+                return [batch]
         options = csv.ReadOptions(use_threads=False, block_size=len(chunk) + 1, column_names=list(columns))
         return csv.read_csv(pa.BufferReader(chunk), options, parse_options, convert_options).to_batches()  # type: ignore[no-any-return]
 
     with data_files.filesystem().open_input_stream(data_files.paths[index]) as stream:
-        chunks = cut_at_lines(stream, ord(separator_of(data_files, index)))
+        chunks = cut_at_lines(stream, ord(separator))
         first: bytes | memoryview = next(chunks, b"")
         # Short of a whole chunk: there is nothing to share out.
         if len(first) < CHUNK_BYTES // 2:
@@ -79,8 +91,8 @@ def parsed_chunks(data_files: DataFiles, index: int, types: dict[str, Any], name
                 if not columns:
                     with csv.open_csv(pa.BufferReader(first), parse_options=parse_options) as reader:
                         columns = reader.schema.names
-                for chunk in chunks:
-                    under_way.append(pool.submit(parsed, chunk, columns))
+                for number, chunk in enumerate(chunks, 1):
+                    under_way.append(pool.submit(parsed, chunk, columns, number))
                     if len(under_way) > threads + 1:
                         yield from under_way.popleft().result()
                 while under_way:
@@ -96,9 +108,9 @@ def cut_at_lines(stream: Any, separator: int) -> Iterator[bytes | memoryview]:
     while True:
         # As much again as did not hold the end of a line, so that a long one is not looked through again and again.
         # Read behind what was left over: nothing is copied once more.
-        text = bytearray(len(rest) + max(CHUNK_BYTES, len(rest)))
+        text = bytearray(len(rest) + max(CHUNK_BYTES, len(rest)) + PADDING)
         text[: len(rest)] = rest
-        read = stream.readinto(memoryview(text)[len(rest) :])
+        read = stream.readinto(memoryview(text)[len(rest) : -PADDING])
         if not read:
             if rest.strip():
                 yield rest
