@@ -14,6 +14,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from benchmarks.coverage import LEVELS, Coverage, table
 from benchmarks.coverage_designs import COLUMNS, DESIGNS, PARTITIONS, Partition
 from partsketch import InputError, theory
 from partsketch.simulate import draw_sketches
+from partsketch.theory.many_moments import many_moments
+from partsketch.theory.sketch_moments import moments_of_parts
 
 FloatArray = NDArray[np.float64]
 SIZES = (COLUMNS + 4, COLUMNS + 8, 4 * COLUMNS)
@@ -272,8 +275,19 @@ def partitions_for_test(
 
 def sketch_test(parts: list[FloatArray], size: int, rng: np.random.Generator) -> theory.Heterogeneity:
     """Test Gaussian sketches of these partitions."""
-    sketches = [rng.standard_normal((size, len(rows))) @ rows / np.sqrt(size) for rows in parts]
-    return theory.sketch_heterogeneity(theory.sketch_moments(sketches, [len(rows) for rows in parts]))
+    return _sketch_tests([_sketches(parts, size, rng)], len(parts[0]))[0]
+
+
+def _sketches(parts: list[FloatArray], size: int, rng: np.random.Generator) -> list[FloatArray]:
+    return [rng.standard_normal((size, len(rows))) @ rows / np.sqrt(size) for rows in parts]
+
+
+def _sketch_tests(sets: list[list[FloatArray]], rows: int) -> list[theory.Heterogeneity]:
+    """Test sets of sketches of partitions of so many rows; all are solved at once."""
+    sketches = [sketch for one in sets for sketch in one]
+    read = iter(many_moments(sketches, [len(sketch) for sketch in sketches]))
+    together = [moments_of_parts(list(islice(read, len(one))), [rows] * len(one), "gaussian") for one in sets]
+    return [theory.sketch_heterogeneity(moments) for moments in together]
 
 
 def exact_test(parts: list[FloatArray], size: int, rng: np.random.Generator) -> theory.Heterogeneity:
@@ -296,8 +310,12 @@ def rejections(
     """Return how often a test at 5% says that partitions differ; `shape` is k, rows, columns, m."""
     rng = np.random.default_rng(seed)
     k, rows, columns, size = shape
-    values = [test(partitions_for_test(rng, k, rows, columns, kind, spread), size, rng).p_value for _ in range(draws)]
-    return float(np.mean([np.nan if value is None else value < 0.05 for value in values]))
+    data = (partitions_for_test(rng, k, rows, columns, kind, spread) for _ in range(draws))
+    if test is sketch_test:
+        found = _sketch_tests([_sketches(parts, size, rng) for parts in data], rows)
+    else:
+        found = [test(parts, size, rng) for parts in data]
+    return float(np.mean([np.nan if one.p_value is None else one.p_value < 0.05 for one in found]))
 
 
 def rejection_rows(draws: int, seed: int = 1) -> Iterator[Rate]:

@@ -83,10 +83,64 @@ def ask_rarer_things() -> None:
         ps.fit(str(path), "y", ["a", "b"])
 
 
+def ask_rows_in_memory() -> None:
+    """Ask of tables in memory what was asked of files: their columns cannot be written to, which is another type."""
+    rows = table()
+    for weights in (None, "weight"):
+        for vcov in ("HC1", "HC3", {"CRV1": "group"}, {"CRV3": "group"}):
+            ps.fit(rows, "y", ["a", "b"], vcov=vcov, weights=weights)
+        ps.fit(rows, "y", ["a", "b"], method="partition", n_partitions=3, weights=weights)
+    for formula in (
+        "y ~ scale(a) + poly(b, 2) + center(c)",
+        "y ~ bs(a, df=5, lower_bound=-1, upper_bound=1, extrapolation='clip')",
+    ):
+        ps.fit(rows, formula)
+        # Columns that lie apart from one another, and those of which rows are missing.
+        ps.fit(rows.to_pandas(), formula)
+        ps.fit(
+            rows.set_column(1, "b", pa.array(rows["b"].to_numpy(), mask=np.arange(ROWS) == 3)), formula, missing="drop"
+        )
+
+
+def keep_rows_of_clusters() -> None:
+    """Have so many clusters that rows are kept, of one row and of two, three and four."""
+    generator = np.random.default_rng(1)
+    clusters = np.sort(generator.integers(0, ROWS // 2, ROWS))
+    rows = table().append_column("cluster", pa.array(clusters)).append_column("z", table()["a"])
+    for kind in ("CRV1", "CRV3"):
+        for weights in (None, "weight"):
+            ps.fit(rows, "y", ["b", "c"], vcov={kind: "cluster"}, weights=weights)
+            ps.fit(rows, ["y", "z"], ["b", "c"], vcov={kind: "cluster"}, weights=weights)
+
+
+def sketch_long_sparse_rows() -> None:
+    """Sketch sparse rows whose indices are long, those with and without weights, and rows in single precision."""
+    rows = table().select(["a", "b", "c"]).to_pandas().to_numpy()
+    target, some = table()["y"].to_numpy(), np.linspace(0.5, 1.5, ROWS)
+    sparse = sp.csr_matrix(np.where(np.abs(rows) > 1, rows, 0.0))
+    long = sp.csr_matrix(sparse)
+    long.indices, long.indptr = sparse.indices.astype(np.int64), sparse.indptr.astype(np.int64)
+    for weights in (None, some):
+        for sketch in ("gaussian", "srht", "sparse_sign"):
+            ps.SketchedRegression("stack", sketch=sketch, n_partitions=2, random_state=0).fit(long, target, weights)
+        ps.SketchedRegression(route="iterate").fit(long, target, weights)
+        ps.SketchedRegression().fit(long, target, weights)
+
+
+WORKS = (
+    fit_arrays,
+    ask_files,
+    ask_rarer_things,
+    ask_rows_in_memory,
+    keep_rows_of_clusters,
+    sketch_long_sparse_rows,
+)
+
+
 def main() -> None:
     """Do all, each in a process of its own, and say nothing of what the fits warn of."""
     with ProcessPoolExecutor(2, initializer=warnings.simplefilter, initargs=("ignore",)) as processes:
-        for done in [processes.submit(work) for work in (fit_arrays, ask_files, ask_rarer_things)]:
+        for done in [processes.submit(work) for work in WORKS]:
             done.result()
 
 

@@ -1,7 +1,7 @@
 """How long tests take: `slow_tests.txt` is written from a run, read by `conftest.py`.
 
 `make durations` runs all tests and writes it anew. A line is the seconds of a test, all its parameters together, and
-its name. What is not there takes less than `LEAST_SECONDS` or is new.
+its name. What is not there takes less than `LEAST_SECONDS` or is new; what was skipped or not run keeps its line.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ def durations_of(report: Path) -> dict[str, float]:
     """Return file and function → seconds of a run that pytest reported on with `--junitxml`."""
     found: dict[str, float] = defaultdict(float)
     for case in ElementTree.parse(report).iter("testcase"):
+        if case.find("skipped") is not None and float(case.attrib["time"]) < LEAST_SECONDS:
+            continue
         parts = case.attrib["classname"].split(".")
         # What follows the file is a class.
         file = next(
@@ -40,9 +42,17 @@ def durations_of(report: Path) -> dict[str, float]:
     return found
 
 
+def still_there(name: str) -> bool:
+    """Tell whether there is such a test."""
+    file, function = name.split("::")
+    path = TESTS / file
+    return path.is_file() and f"def {function}(" in path.read_text(encoding="utf-8")
+
+
 def main() -> None:
     """Write the durations of a report."""
-    found = durations_of(Path(sys.argv[1]))
+    known = {name: seconds for name, seconds in read_durations().items() if still_there(name)}
+    found = {**known, **durations_of(Path(sys.argv[1]))}
     lines = [f"{seconds:.1f} {name}\n" for name, seconds in sorted(found.items()) if seconds >= LEAST_SECONDS]
     FILE.write_text("".join(lines), encoding="utf-8")
     left = sum(seconds for seconds in found.values() if seconds < LEAST_SECONDS)

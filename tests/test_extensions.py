@@ -31,16 +31,16 @@ from tests.planner.settings import MACHINE
 DOCS = Path(__file__).parent.parent / "docs"
 STEP = re.compile(r"(?:as `([\w.]+)`:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
-#: One sitting at one prompt; commands are programs of their own, as at a prompt.
+#: One sitting in a process of its own, which knows of the packages only what is installed.
 SITTING = """
-import json, shlex, subprocess, sys
+import json, shlex, sys
+from partsketch.cli import run
 for kind, text in json.load(sys.stdin):
     if kind == "python":
         exec(compile(text, "<page>", "exec"), globals())
     else:
         assert text.startswith("partsketch "), f"no test runs this: {text}"
-        sys.stdout.flush()
-        subprocess.run([sys.executable, "-m", *shlex.split(text)], check=True)
+        assert run(shlex.split(text)[1:]) == 0, text
 """
 
 
@@ -60,8 +60,8 @@ def install(folder: Path, site: Path) -> None:
     (about / "entry_points.txt").write_text("\n".join(lines))
 
 
-def carry_out(page: str, folder: Path, site: Path) -> str:
-    """Carry out a page in a folder; packages go to `site`, which is on the path of all programs from the beginning."""
+def carry_out(page: str, folder: Path, site: Path, then: str = "") -> str:
+    """Carry out a page in a folder, and some Python after it; packages go to `site`, which is on the path."""
     steps, installed = [], False
     for name, language, text in STEP.findall((DOCS / page).read_text()):
         if name:
@@ -77,6 +77,7 @@ def carry_out(page: str, folder: Path, site: Path) -> str:
             assert language == "python", language
             steps.append(("python", text))
     assert installed
+    steps += [("python", then)]
     install(folder, site)
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, **CLOSED_DOOR, "PYTHONPATH": path}
@@ -105,16 +106,12 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_the_page_on_new_sketches_is_carried_out(folders: tuple[Path, Path]) -> None:
-    output = carry_out("howto-new-sketch.md", *folders)
+    output = carry_out("howto-new-sketch.md", *folders, ABOUT_SIGNS)
     assert "signs.psk" in output
     # The plan has the kind among its candidates, and the certificate of the estimator gives what the class declares.
     assert re.search(r"partition +signs", output), output
     assert "is estimated to lose about" in output
-    about = subprocess.run(
-        [sys.executable, "-c", ABOUT_SIGNS], cwd=folders[0], capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folders[1]), os.environ.get("PYTHONPATH", "")])},
-    )  # fmt: skip
-    assert about.stdout.split("\n")[:2] == ["approximate True", "'gaussian', 'ortho, True"]
+    assert output.splitlines()[-2:] == ["approximate True", "'gaussian', 'ortho, True"]
 
 
 #: Says more than the page: the reason of the certificate, and that refusals name the added kind, too.

@@ -224,21 +224,28 @@ def test_closing_stops_the_remote_work(dask_engine: Any) -> None:
 
 
 def test_a_deadline_brings_what_is_there(dask_engine: Any) -> None:
-    started = time.monotonic()
     tasks = make_tasks(SLOW, single_partition(SLOW.row_count))
-    outcomes = list(dask_engine.run(SLOW, EXACT, tasks, started + 3))
-    assert time.monotonic() - started < 8
-    done = [task for outcome in outcomes for task in outcome.tasks]
+    # Workers load what they need, which may take longer than the deadline.
+    fit_source(MadeUpRows(4 * SEGMENT_ROWS), options(), dask_engine)
+    # On a busy machine nothing may be done within the first deadline.
+    for seconds in (3, 10):
+        started = time.monotonic()
+        outcomes = list(dask_engine.run(SLOW, EXACT, tasks, started + seconds))
+        assert time.monotonic() - started < seconds + 5
+        done = [task for outcome in outcomes for task in outcome.tasks]
+        if done:
+            break
     assert done
-    assert len(set(done)) == len(done) < 40
+    # Two workers need 0.2 seconds for a task at least.
+    assert len(set(done)) == len(done) <= 10 * seconds + 2
     assert all(outcome.error is None for outcome in outcomes)
     assert eventually(lambda: running(dask_engine) == 0)
 
 
 def test_a_killed_worker_changes_nothing(dask_engine: Any) -> None:
     """SIGKILL in the middle: what the worker had done is done again by another."""
-    source = MadeUpRows(24 * SEGMENT_ROWS, slow_until=24 * SEGMENT_ROWS)
-    expected = fit_source(MadeUpRows(24 * SEGMENT_ROWS), options(), LocalEngine(1))
+    source = MadeUpRows(14 * SEGMENT_ROWS, slow_until=14 * SEGMENT_ROWS)
+    expected = fit_source(MadeUpRows(14 * SEGMENT_ROWS), options(), LocalEngine(1))
     pids = list(dask_engine.client.run(os.getpid).values())
 
     def kill() -> None:

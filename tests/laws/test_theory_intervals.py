@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from partsketch import theory
-from tests.theory.designs import FloatArray, sketch_matrix
+from partsketch.theory.sketch_moments import moments_of_parts
+from tests.theory.designs import FloatArray, read_all, sketch_matrix
 
 SETS, COLUMNS, PARTITIONS, ROWS = 250, 5, 5, 150
 LEVELS = (0.90, 0.95, 0.99)
@@ -29,13 +30,16 @@ def test_coverage_of_sketched_fits(kind: str) -> None:
     counts = [ROWS] * PARTITIONS
     hits: dict[str, list[list[float]]] = {"average": [], "spread": [], "weighted": [], "stacked": []}
     p_values = []
-    for _ in range(SETS):
-        sketches = [
+    sets = [
+        [
             sketch_matrix(kind, COLUMNS + 8, ROWS, rng)
             @ np.column_stack([X, X @ TRUTH + 2 * rng.standard_normal(ROWS)])
             for X in designs
         ]
-        moments = theory.sketch_moments(sketches, counts, sketch=kind)
+        for _ in range(SETS)
+    ]
+    for sketches in read_all(sets):
+        moments = moments_of_parts(sketches, counts, kind)
         thetas = moments.coefficients
         weights = theory.sketch_weights(moments)
         hits["average"].append(covered(thetas.mean(axis=0), theory.partition_covariance(moments)))

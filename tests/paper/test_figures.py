@@ -32,7 +32,7 @@ def drawn(stored: Study, name: str, wide: bool) -> Figure:
     if (name, wide) not in DRAWN:
         with style():
             DRAWN[name, wide] = figure = FIGURES[name].draw(stored, wide)
-            figure.canvas.draw()
+            figure.draw_without_rendering()
     return DRAWN[name, wide]
 
 
