@@ -39,6 +39,8 @@ class Turn(NamedTuple):
         What columns are multiplied with, one line per column that comes out.
     reach
         The first and last of each of these lines that is not zero.
+    straight
+        Whether each of these lines has one number, that of its own column: 1, else 0.
     """
 
     ones: int
@@ -46,6 +48,7 @@ class Turn(NamedTuple):
     residuals: FloatArray
     root: FloatArray
     reach: IntArray
+    straight: int
 
 
 class Room(NamedTuple):
@@ -79,17 +82,25 @@ def _turn_strip(addresses, begin, count, turn, room):  # type: ignore[no-untyped
     for j in range(turn.ones):
         for row in range(count):
             rows[j, row] = 1.0
+            turned[j, row] = turn.root[j, j]
     for j in range(turn.ones, turn.centre.size):
         values = numba.carray(pointer_to(addresses[j - turn.ones] + 8 * begin), count)
         middle = turn.centre[j]
         fetch_all(values, STRIP_ROWS, STRIP_ROWS)
-        for row in range(count):
-            rows[j, row] = values[row] - middle
+        if turn.straight and j < width:
+            scale = turn.root[j, j]
+            for row in range(count):
+                value = values[row] - middle
+                rows[j, row] = value
+                turned[j, row] = value * scale
+        else:
+            for row in range(count):
+                rows[j, row] = values[row] - middle
     flat, out, step = rows.reshape(-1), turned.reshape(-1), rows.shape[1]
     lines, root = turn.residuals.reshape(-1), turn.root.reshape(-1)
     for row in range(0, count, PRODUCTS):
         # Behind the last row are others of an earlier strip, of which nothing is used.
-        for k in range(width):
+        for k in range(0 if turn.straight else width):
             first = turn.reach[k, 0]
             place, start = k * step + row, first * step + row
             write_products(out, place, root, k * columns + first, flat, start, step, turn.reach[k, 1] - first)

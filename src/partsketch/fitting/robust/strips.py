@@ -56,6 +56,7 @@ class _Strips:
             np.hstack([-request.coefficients.T, np.diag(1.0 / request.target_units)]),
             root,
             np.array([[*np.flatnonzero(line)[[0, -1]] + [0, 1]] for line in root], dtype=np.int64),
+            int(request.root is None),
         )
         width = request.width
         turned = np.zeros((-(-(width + self._targets + lines_behind) // LANES) * LANES, STRIP_ROWS))
