@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
 from partsketch.common.linalg import solve
+from partsketch.common.linalg.basis import exchanged
 from partsketch.common.linalg.solution import Solution, condition_of
 from partsketch.common.linalg.solve import solve_least_squares, tall_factor
 from partsketch.common.linalg.solve_many import solve_factors, tall_factors
@@ -302,3 +303,44 @@ def test_tall_rows_are_factored_in_strips(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_allclose(strips.coefficients, whole.coefficients, rtol=1e-11)
     np.testing.assert_allclose(strips.residual_sums, whole.residual_sums, rtol=1e-12)
     assert strips.rank == 6
+
+
+@pytest.mark.parametrize("free", [0, 1])
+def test_the_least_norm_keeps_its_digits_whatever_stands_first(free: int) -> None:
+    """Two columns that differ by 1e-8 stand before two others that would do: what the norm leaves has all digits."""
+    generator = np.random.default_rng(5)
+    twin = generator.integers(-9, 10, size=4 + free).astype(np.float64) * 2.0**27
+    others = generator.integers(-9, 10, size=(4 + free, 4)).astype(np.float64)
+    features = np.column_stack([np.ones((4 + free, free)), twin, twin + others[:, 0], others[:, 1:]])
+    values = generator.integers(-9, 10, size=4 + free).astype(np.float64)
+    rows, width = features[: 3 + free], features.shape[1]
+    unit = np.array([1.0] * free + [2.0**27, 2.0**27, 1.0, 1.0, 1.0])
+    found = solve_least_squares(
+        np.column_stack([rows / unit, values[: 3 + free]]), names(width), 1, free, low=np.zeros((3 + free, width + 1))
+    ).coefficients[:, 0]
+    backwards = [*range(free), *range(width - 1, free - 1, -1)]
+    other = solve_least_squares(
+        np.column_stack([(rows / unit)[:, backwards], values[: 3 + free]]), names(width), 1, free
+    ).coefficients[:, 0]
+    np.testing.assert_allclose(found[backwards], other, rtol=0, atol=1e-13 * np.abs(other).max())
+    # NumPy's decomposition does not depend on what stands first; ones are taken out of the rows for it.
+    centred = (rows - rows.mean(axis=0) if free else rows)[:, free:] / unit[free:]
+    wanted = np.linalg.pinv(centred, rcond=1e-12) @ (values[: 3 + free] - (values[: 3 + free].mean() if free else 0.0))
+    np.testing.assert_allclose(found[free:], wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_exchanged_columns_make_the_others_with_small_shares(seed: int) -> None:
+    """Of nine columns five are chosen that nearly depend on one another, and so do two others; the first stays."""
+    generator = np.random.default_rng(seed)
+    columns = generator.normal(size=(5, 9))
+    columns[:, 1:4] = columns[:, :1] + 1e-3 * columns[:, 1:4]
+    columns[:, 6] = columns[:, 5] + 1e-3 * columns[:, 6]
+    shares = np.linalg.solve(columns[:, :5], columns[:, 5:])
+    chosen, rest = exchanged(np.arange(5), np.arange(5, 9), shares, 1)
+    assert chosen[0] == 0
+    assert sorted([*chosen, *rest]) == list(range(9))
+    after = np.linalg.solve(columns[:, chosen], columns[:, rest])
+    # Exchanges end at shares of two; rounding of the shares before them is 1e-10 here.
+    assert np.abs(shares[1:]).max() > 100
+    assert np.abs(after[1:]).max() < 2.001

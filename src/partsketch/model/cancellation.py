@@ -32,8 +32,8 @@ LARGEST_ROUNDING = 1e-9
 def cancellation_warnings(combination: Combination, summaries: Sequence[Summary], regression: Regression) -> list[str]:
     """Name columns whose coefficients are so large, and so nearly cancel, that predictions keep few digits."""
     found = []
-    for number, target in enumerate(regression.targets if summaries else ()):
-        terms, norm = _terms(combination.coefficients[:, number], summaries, regression, number)
+    for number, target in enumerate(regression.targets):
+        terms, norm = _terms(combination, combination.coefficients[:, number], summaries, regression, number)
         share = float(np.finfo(np.float64).eps) * float(terms.sum())
         if not share > LARGEST_ROUNDING * norm > 0:
             continue
@@ -49,12 +49,22 @@ def cancellation_warnings(combination: Combination, summaries: Sequence[Summary]
 
 
 def _terms(
-    coefficients: FloatArray, summaries: Sequence[Summary], regression: Regression, number: int
+    combination: Combination,
+    coefficients: FloatArray,
+    summaries: Sequence[Summary],
+    regression: Regression,
+    number: int,
 ) -> tuple[FloatArray, float]:
     """Return the norms of what is added up to predictions of one target, for all features that lie somewhere, and its.
 
     Columns of a factor are as long as those of the rows behind it. An intercept is added at the centre, uncancelled.
+    Without summaries the norms are those that came with the solution, and nothing where none did.
     """
+    if not summaries:
+        solution, free = combination.solutions[0], regression.free_columns
+        if solution.column_norms is None or solution.total_sums is None:
+            return np.zeros(0), 0.0
+        return np.abs(coefficients[free:]) * solution.column_norms[free:], float(np.sqrt(solution.total_sums[number]))
     columns = summaries[0].select((*regression.features, regression.targets[number]))
     with np.errstate(over="ignore"):
         norms, free = np.sqrt(np.einsum("ij,ij->j", columns, columns)), regression.free_columns
@@ -109,9 +119,9 @@ def _rounding_share(
     """Return how much of the loss rounding may add: that of every coefficient, times the norm of its column."""
     solution = combination.solutions[0]
     loss = float(solution.residual_sums[number])
-    if not summaries or not loss > 0:
+    if not loss > 0:
         return 0.0
-    terms, target = _terms(solution.coefficients[:, number], summaries, regression, number)
+    terms, target = _terms(combination, solution.coefficients[:, number], summaries, regression, number)
     if terms.sum() <= _USUAL * target or is_rounding(loss, summaries, regression, number):
         return 0.0
     return float((np.finfo(np.float64).eps * terms.sum() / np.sqrt(loss)) ** 2)

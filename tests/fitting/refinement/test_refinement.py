@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import LinearRegression
 
-from partsketch import InputError, LocalEngine, SketchedRegression
+from partsketch import InputError, LocalEngine, PartsketchWarning, SketchedRegression
 from partsketch.fitting.refinement import iteration, routes
 
 FloatArray = NDArray[np.float64]
@@ -46,6 +46,7 @@ def coefficients_of(model: SketchedRegression) -> FloatArray:
     return np.concatenate([[model.intercept_], model.coef_])
 
 
+@pytest.mark.filterwarnings("ignore:Coefficients nearly cancel")
 @pytest.mark.parametrize("digits", [0, 4, 8, 10, 12])
 def test_as_accurate_as_lapack_up_to_condition_1e12(digits: float) -> None:
     X, y = rotated(6000, 40, digits)
@@ -80,6 +81,7 @@ def test_backward_stable(digits: float) -> None:
     assert backward_error(x + 1e-9 * np.linalg.norm(x) * right[0]) > 1e-11
 
 
+@pytest.mark.filterwarnings("ignore:Coefficients nearly cancel")
 def test_error_falls_only_with_true_residuals(monkeypatch: pytest.MonkeyPatch) -> None:
     """A single run of conjugate gradients is not enough at condition 1e10: the second one is not decoration."""
     X, y = rotated(6000, 40, 10)
@@ -161,6 +163,7 @@ def ill_conditioned_sparse(digits: float, rows: int = 20_000, columns: int = 60)
     return X, X @ rng.normal(size=columns) + 0.1 * rng.normal(size=rows)
 
 
+@pytest.mark.filterwarnings("ignore:Coefficients nearly cancel")
 @pytest.mark.parametrize("digits", [8, 10])
 def test_sparse_rows_on_which_lsqr_stalls(digits: float) -> None:
     X, y = ill_conditioned_sparse(digits)
@@ -171,6 +174,23 @@ def test_sparse_rows_on_which_lsqr_stalls(digits: float) -> None:
     assert error(coefficients_of(model), truth) <= 10 * error(lapack, truth)
     plain = LinearRegression(tol=1e-12).fit(X, y)
     assert error(np.concatenate([[plain.intercept_], plain.coef_]), truth) > 0.01
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_coefficients_that_nearly_cancel_are_found_and_told(convert: Any) -> None:
+    """Two columns differ by 1e-9, and their difference explains half: steps on column norms alone do not see it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 4))
+    difference = rng.normal(size=3000)
+    X[:, 1] = X[:, 0] + 1e-9 * difference
+    y = X[:, 2] + difference + rng.normal(size=3000)
+    with pytest.warns(PartsketchWarning, match="Coefficients nearly cancel, most of all those of 'x0' and 'x1'"):
+        model = SketchedRegression("exact", route="iterate", random_state=0).fit(convert(X), y).model_
+    assert "sparse sign sketch" in model.record.reasons["route"]
+    ones = np.column_stack([np.ones(3000), difference, X[:, [0, 2, 3]]])
+    least = float(np.linalg.lstsq(ones, y, rcond=None)[1][0])
+    # The difference is rounded to 1e-7 of itself where it is added to a column; coefficients to 1e-16 of 1e9.
+    assert model.certificate.minimal_loss == pytest.approx(least, rel=1e-6)
 
 
 def test_sparse_rows_that_need_no_sketch_and_say_how_to_get_intervals() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.linalg.basis import shares_of, well_chosen
 from partsketch.common.linalg.blas import triangular_inverse
 from partsketch.common.linalg.solution import Alias, FloatArray, Solution, condition_of, gradient_left
 
@@ -36,50 +37,64 @@ def solve_precisely(
     from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
 
     factor = factor_gram(gram, width, free, tolerance, rounding, most)
-    high, low = factor.rows
-    kept = np.flatnonzero(factor.kept)
-    coefficients = factor.solve(DoubleDouble(high[:width, width:], low[:width, width:])).high
-    root = high[np.ix_(kept, kept)]
-    inverse_root = np.zeros((width, kept.size))
-    if kept.size:
-        inverse_root[kept] = triangular_inverse(np.ascontiguousarray(root))
+    order, chosen = np.arange(width), factor
     aliased: tuple[Alias, ...] = ()
-    if kept.size < width:
-        dependent = np.flatnonzero(~factor.kept)
-        shares = factor.solve(DoubleDouble(high[:width, dependent], low[:width, dependent])).high
+    if not factor.kept.all():
+        dependent, shares = np.flatnonzero(~factor.kept), shares_of(factor)
         aliased = _aliases(names, dependent, shares, factor.left_over, free, units, locations)
-        # The norm is that of the coefficients as the caller's columns have them.
-        null_space = -shares * units[:width, None]
-        null_space[dependent, np.arange(dependent.size)] = units[dependent]
-        null_space /= np.linalg.norm(null_space, axis=0)
-        correction = null_space @ np.linalg.pinv(null_space[free:])
-        counted = units[free:width, None]
-        coefficients = coefficients - correction @ (coefficients[free:] * counted) / units[:width, None]
-        coefficients = _found_anew(factor, coefficients, dependent)
-        inverse_root = inverse_root - correction @ (inverse_root[free:] * counted) / units[:width, None]
+        order, chosen = well_chosen(gram, factor, shares, free, rounding, units)
+    coefficients, inverse_root = _least_norm(chosen, free, units[order])
+    high, low = chosen.rows
     missed = _missed(DoubleDouble(high[:width], low[:width]), coefficients).high
     explained = np.einsum("ij,ij->j", high[:width, width:], high[:width, width:])
     least_sums = np.maximum(np.diagonal(high)[width:], 0.0)
     residual_sums, avoidable = least_sums + np.einsum("ij,ij->j", missed, missed), None
+    back = np.argsort(order)
     if aliased:
-        own = _residual_sums(gram, coefficients)
-        # What those before it leave of a dependent column is multiplied by its coefficient too.
+        own = _residual_sums(gram, coefficients[back])
+        # What the others leave of a dependent column is multiplied by its coefficient too.
         residual_sums = np.maximum(own, residual_sums)
         if factor.doubtful.any():
             every = factor_gram(gram, width, free, 0.0, rounding, most).rows.high
             least_sums = np.minimum(least_sums, np.maximum(np.diagonal(every)[width:], 0.0))
         avoidable = np.where(own > 0, 1.0 - least_sums / np.where(own > 0, own, 1.0), 0.0)
+    kept = np.flatnonzero(factor.kept)
+    root = factor.rows.high[np.ix_(kept, kept)]
     return Solution(
-        coefficients=coefficients,
+        coefficients=coefficients[back],
         residual_sums=residual_sums,
         rank=int(kept.size),
         condition=condition_of(root, int(factor.kept[:free].sum())) if kept.size else float("nan"),
         tolerance=tolerance,
         aliased=aliased,
-        inverse_root=inverse_root,
+        inverse_root=inverse_root[back],
         gradient=gradient_left(high[:width, :width], missed, coefficients, np.sqrt(explained + residual_sums)),
         avoidable=avoidable,
     )
+
+
+def _least_norm(factor: Factor, free: int, units: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the coefficients of least norm, and the root of the inverse that belongs to them, in units."""
+    from partsketch.common.linalg.double_double import DoubleDouble
+
+    width, (high, low) = factor.kept.size, factor.rows
+    kept = np.flatnonzero(factor.kept)
+    coefficients = factor.solve(DoubleDouble(high[:width, width:], low[:width, width:])).high
+    inverse_root = np.zeros((width, kept.size))
+    if kept.size:
+        inverse_root[kept] = triangular_inverse(np.ascontiguousarray(high[np.ix_(kept, kept)]))
+    if kept.size == width:
+        return coefficients, inverse_root
+    dependent = np.flatnonzero(~factor.kept)
+    # The norm is that of the coefficients as the caller's columns have them.
+    null_space = -shares_of(factor) * units[:, None]
+    null_space[dependent, np.arange(dependent.size)] = units[dependent]
+    null_space /= np.linalg.norm(null_space, axis=0)
+    correction = null_space @ np.linalg.pinv(null_space[free:])
+    counted = units[free:, None]
+    coefficients = coefficients - correction @ (coefficients[free:] * counted) / units[:, None]
+    inverse_root = inverse_root - correction @ (inverse_root[free:] * counted) / units[:, None]
+    return _found_anew(factor, coefficients, dependent), inverse_root
 
 
 def _found_anew(factor: Factor, coefficients: FloatArray, dependent: NDArray[np.intp]) -> FloatArray:

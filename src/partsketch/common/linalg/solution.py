@@ -53,6 +53,8 @@ class Solution:
         Sums of squares of the targets (around their means, with an intercept), where there are no summaries to tell.
     row_count
         Rows behind the solution, where there are no summaries to tell.
+    column_norms
+        Norms of the columns of F, to a few percent, where there are no summaries to tell.
     """
 
     coefficients: FloatArray
@@ -67,6 +69,7 @@ class Solution:
     avoidable: FloatArray | None = None
     total_sums: FloatArray | None = None
     row_count: int | None = None
+    column_norms: FloatArray | None = None
 
 
 #: From this many columns on, all singular values take longer than the largest and the smallest do by themselves.

@@ -22,6 +22,9 @@ class Conditioner(Protocol):
     #: Estimate of the condition number of R after its columns were scaled to norm one; 1 when not known.
     condition: float
 
+    #: Norms of the columns.
+    norms: FloatArray
+
     def divide(self, vectors: FloatArray) -> FloatArray:
         """Return R⁻¹ V."""
         ...
@@ -58,9 +61,9 @@ class TriangularConditioner:
     def __init__(self, factor: FloatArray) -> None:
         self.factor = factor
         with np.errstate(over="ignore"):
-            norms = np.linalg.norm(factor, axis=0)
-        usable = norms.min() > 0 and np.isfinite(norms).all()
-        self.condition = _condition(factor / norms) if usable else float(np.inf)
+            self.norms: FloatArray = np.asarray(np.linalg.norm(factor, axis=0))
+        usable = self.norms.min() > 0 and np.isfinite(self.norms).all()
+        self.condition = _condition(factor / self.norms) if usable else float(np.inf)
 
     def divide(self, vectors: FloatArray) -> FloatArray:
         """Return R⁻¹ V."""
@@ -86,7 +89,7 @@ class DiagonalConditioner:
 
     def __init__(self, scales: FloatArray, fit_intercept: bool) -> None:
         squares = scales[:, 1].copy()
-        self.zero = squares == 0
+        self.zero, self.norms = squares == 0, np.sqrt(squares)
         self._root, self._means = 1.0, np.zeros(0)
         if fit_intercept:
             weight = scales[0, 0]

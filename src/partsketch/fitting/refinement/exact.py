@@ -88,7 +88,7 @@ class Refinement:
         refined = iterate(self._rows, conditioner, zeros, _PLAIN_STEPS, first, probe)
         if refined.converged and refined.probe_left <= PROBE_LEFT:
             how = f"column norms and {self._rows.passes} passes over the stored entries led to rounding"
-            solution = self._solution(refined, aliased, float("nan"), None)
+            solution = self._solution(refined, aliased, float("nan"), None, conditioner.norms)
             return Refined(solution, _as_gathered(first), how)
         return self._sketched(_SPARSE_SKETCH, refined.coefficients, aliased)
 
@@ -115,7 +115,7 @@ class Refinement:
         # The inverse of a sketched Gram matrix is too large by this factor on average.
         shrink = np.sqrt((size - self._columns - 1) / size)
         inverse = triangular_inverse(conditioner.factor) * shrink
-        solution = self._solution(refined, aliased, conditioner.condition, inverse)
+        solution = self._solution(refined, aliased, conditioner.condition, inverse, conditioner.norms)
         how = (
             f"a sparse sign sketch of {size} rows made the columns almost orthogonal, and {self._rows.passes} passes "
             f"led to rounding; standard errors come from the sketch and are known to about "
@@ -141,6 +141,7 @@ class Refinement:
         aliased: tuple[Alias, ...],
         condition: float,
         inverse_root: FloatArray | None,
+        column_norms: FloatArray,
     ) -> Solution:
         return Solution(
             coefficients=refined.coefficients,
@@ -153,6 +154,7 @@ class Refinement:
             inverse="unknown" if inverse_root is None else "estimated",
             total_sums=self._total_sums(refined.last),
             row_count=refined.last.whole.row_count,
+            column_norms=column_norms,
         )
 
     def _total_sums(self, products: Products) -> FloatArray:

@@ -28,6 +28,10 @@ _LARGEST_RUNS = 8
 #: Part of the worst case of rounding, ε·condition·‖residual‖, that is usually reached.
 _USUAL_ROUNDING = 0.02
 
+#: How many times what rounding explains of a gradient may be left where steps no longer make it smaller. Directions in
+#: which columns nearly cancel are lost in the rounding of the others: what is left of a gradient there is far more.
+_MOST_LEFT = 100.0
+
 #: Part of a random probe that may be left when columns are independent: dependent ones leave about 1/√d of it.
 PROBE_LEFT = 1e-6
 
@@ -88,7 +92,8 @@ def iterate(
         floor = _EPSILON * np.sqrt(products.residual_sums) * max(1.0, _USUAL_ROUNDING * conditioner.condition)
         open_ones = ~stagnant & (sizes > floor) & (sizes > 0)
         if not open_ones.any():
-            return Iterated(best, sums, True, probe_left, products)
+            enough = smallest <= _MOST_LEFT * (floor + _rounding(products, conditioner, best))
+            return Iterated(best, sums, bool(enough.all()), probe_left, products)
         if steps <= 0:
             break
         gradient, floor = gradient[:, open_ones], floor[open_ones]
@@ -104,6 +109,12 @@ def iterate(
         correction[:, open_ones] = solution[:, : open_ones.sum()]
         coefficients = best + conditioner.divide(correction)
     return Iterated(best, sums, False, probe_left, products)
+
+
+def _rounding(products: Products, conditioner: Conditioner, coefficients: FloatArray) -> FloatArray:
+    """Return what rounding leaves of gradients over R: one step of the targets, and of each term of fitted values."""
+    terms = np.sqrt(products.target_sums[1]) + conditioner.norms @ np.abs(coefficients)
+    return np.asarray(_EPSILON * np.sqrt(len(coefficients)) * terms)
 
 
 def _run(
