@@ -336,7 +336,7 @@ def test_exchanged_columns_make_the_others_with_small_shares(seed: int) -> None:
     columns = generator.normal(size=(5, 9))
     columns[:, 1:4] = columns[:, :1] + 1e-3 * columns[:, 1:4]
     columns[:, 6] = columns[:, 5] + 1e-3 * columns[:, 6]
-    shares = np.linalg.solve(columns[:, :5], columns[:, 5:])
+    shares: FloatArray = np.asarray(np.linalg.solve(columns[:, :5], columns[:, 5:]), dtype=np.float64)
     chosen, rest = exchanged(np.arange(5), np.arange(5, 9), shares, 1)
     assert chosen[0] == 0
     assert sorted([*chosen, *rest]) == list(range(9))
