@@ -10,7 +10,7 @@ import numpy as np
 
 from partsketch.common.errors import InputError
 from partsketch.sketches.groups import GroupOrder, check_sizes, order_groups, padded, summarise_in_order
-from partsketch.sketches.kernels.group_rows import place_columns, place_rows
+from partsketch.sketches.kernels.group_rows import place_past_cache, place_rows
 from partsketch.sources.base import Block, FloatArray, IntArray, Source
 from partsketch.sources.blocks import ColumnBlock
 from partsketch.summaries.feeder import TOO_LARGE, NotFiniteError
@@ -105,7 +105,7 @@ class GroupFeeder:
             addresses = np.full(self._rows.shape[1], _address(self._zeros))
             addresses[0] = _address(roots)
             addresses[1 : self._width] = held.addresses
-            place_columns(addresses, count, places, self._rows)
+            place_past_cache(addresses, count, places, self._rows)
 
     def give_back(self) -> None:
         """Leave the room for rows to the next task of this thread: nothing of them is needed any more."""

@@ -67,6 +67,20 @@ def turn_to_places(typingctx, out, step, left, places, addresses, row):  # type:
     taken from `row` on, and go to rows places[row] and following, each `step` numbers long. What comes next of each
     column is asked for.
     """
+    return types.void(out, types.intp, types.intp, places, addresses, types.intp), _turning(False)
+
+
+@intrinsic
+def turn_past_cache(typingctx, out, step, left, places, addresses, row):  # type: ignore[no-untyped-def]
+    """Do the same with lines of the cache, at whose beginning `out` begins, that are not read before they are written.
+
+    For rows that do not stay in the cache anyway: to bring their lines there takes as long as to write them.
+    """
+    return types.void(out, types.intp, types.intp, places, addresses, types.intp), _turning(True)
+
+
+def _turning(past_cache: bool) -> Any:
+    """Return what generates the code of `turn_to_places` or `turn_past_cache`."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
         target, given, known = (
@@ -83,24 +97,26 @@ def turn_to_places(typingctx, out, step, left, places, addresses, row):  # type:
         for lane, line in enumerate(transposed(builder, columns)):
             at = place_of(builder, given, builder.add(row, index_of(lane)), integer)
             place = builder.add(builder.mul(builder.load(at, typ=integer), step), left)
-            builder.store(line, place_of(builder, target, place), align=8)
+            stored = builder.store(line, place_of(builder, target, place), align=64 if past_cache else 8)
+            if past_cache:
+                stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
         return context.get_dummy_value()
 
-    integer = types.intp
-    return types.void(out, integer, integer, places, addresses, integer), generate
+    return generate
 
 
 @intrinsic
-def add_block(typingctx, values, start, step, count, left, right, out, at):  # type: ignore[no-untyped-def]
+def add_block(typingctx, values, start, step, count, left, right, ahead, out, at):  # type: ignore[no-untyped-def]
     """Add to the eight rows of eight numbers from out[at] on the products of columns of some rows.
 
     Rows begin at `start` and are `step` numbers apart, as are those of `out`; the columns are the eight from `left` on,
-    by the eight from `right` on. Sums stay in registers; each product is added, rounded once, row after row.
+    by the eight from `right` on. Sums stay in registers; each product is added, rounded once, row after row. What lies
+    `ahead` numbers further on is asked for.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
-        data, target = (context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 6))
-        _, first, step, count, left, right, _, at = args
+        data, target = (context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 7))
+        _, first, step, count, left, right, ahead, _, at = args
         kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
         fused = cgutils.get_or_insert_function(builder.module, kind, "llvm.fma.v8f64")
         places, index = [], at
@@ -110,7 +126,9 @@ def add_block(typingctx, values, start, step, count, left, right, out, at):  # t
         sums = [cgutils.alloca_once_value(builder, load_lanes(builder, place)) for place in places]
         with cgutils.for_range(builder, count) as loop:
             row = builder.add(first, builder.mul(loop.index, step))
-            vector = load_lanes(builder, place_of(builder, data, builder.add(row, right)))
+            beside = builder.add(row, right)
+            vector = load_lanes(builder, place_of(builder, data, beside))
+            ask_for(builder, data, builder.add(beside, ahead))
             for lane, total in enumerate(sums):
                 place = place_of(builder, data, builder.add(row, builder.add(left, index_of(lane))))
                 factor = spread(builder, builder.load(place, typ=ir.DoubleType()))
@@ -120,7 +138,7 @@ def add_block(typingctx, values, start, step, count, left, right, out, at):  # t
         return context.get_dummy_value()
 
     integer = types.intp
-    return types.void(values, integer, integer, integer, integer, integer, out, integer), generate
+    return types.void(values, integer, integer, integer, integer, integer, integer, out, integer), generate
 
 
 @intrinsic

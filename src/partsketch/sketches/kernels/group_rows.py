@@ -6,7 +6,7 @@ import numpy as np
 
 from partsketch.common.linalg.compiled import compiled
 from partsketch.common.linalg.lanes import LANES, fetch_all
-from partsketch.sketches.kernels.group_lanes import turn_to_places
+from partsketch.sketches.kernels.group_lanes import turn_past_cache, turn_to_places
 
 
 @compiled
@@ -36,6 +36,17 @@ def place_columns(addresses, count, places, out):  # type: ignore[no-untyped-def
             fetch_all(flat, places[coming] * step, step)
         for left in range(0, step, LANES):
             turn_to_places(flat, step, left, places, addresses, row)
+
+
+@compiled
+def place_past_cache(addresses, count, places, out):  # type: ignore[no-untyped-def]
+    """Do the same with rows that begin where lines of the cache do, and do not stay there."""
+    step = out.shape[1]
+    flat = out.reshape(-1)
+    for begin in range(0, count, LANES):
+        first = min(begin, count - LANES)
+        for left in range(0, step, LANES):
+            turn_past_cache(flat, step, left, places, addresses, first)
 
 
 @compiled

@@ -11,7 +11,7 @@ import numpy as np
 
 from partsketch.common.linalg.compiled import compiled
 from partsketch.common.linalg.double_double import add_gram, fused
-from partsketch.common.linalg.lanes import LANES, add_scaled
+from partsketch.common.linalg.lanes import LANES, add_scaled, fetch_all
 from partsketch.sketches.kernels.group_lanes import add_block, see_block
 
 #: Kinds of entries: the rows themselves; centre and sums of products; the same with what doubles leave out of the sums.
@@ -24,6 +24,8 @@ SAFE_PIVOT = 1e-4
 _AT_ONCE = 128
 #: Rows of a group that are measured from its centre at once.
 NEAR_ROWS = 512
+#: Numbers behind those that are multiplied that are asked for: most of the next group is there when its turn comes.
+_AHEAD = 24 * 1024
 
 
 @compiled
@@ -86,6 +88,12 @@ def _weigh(near, count, width):  # type: ignore[no-untyped-def]
 @compiled
 def add_products(measured, count, width, weighted, out):  # type: ignore[no-untyped-def]
     """Add the products of the columns of some rows, the upper triangle in whole blocks."""
+    add_products_ahead(measured, count, width, weighted, np.int64(0), out)
+
+
+@compiled
+def add_products_ahead(measured, count, width, weighted, ahead, out):  # type: ignore[no-untyped-def]
+    """Do the same, and ask for the numbers so far behind those rows: what is multiplied next, not copies of it."""
     near = measured
     if weighted:
         near = measured[:count].copy()
@@ -96,7 +104,7 @@ def add_products(measured, count, width, weighted, out):  # type: ignore[no-unty
         here = min(_AT_ONCE, count - begin)
         for left in range(0, step, LANES):
             for right in range(left, step, LANES):
-                add_block(flat, begin * step, step, here, left, right, sums, left * step + right)
+                add_block(flat, begin * step, step, here, left, right, ahead, sums, left * step + right)
 
 
 @compiled
@@ -150,9 +158,10 @@ def write_sums(rows, count, width, weighted, centre, near, sums, work, out, at):
         out[at + j] = centre[j]
     at += width
     sums[:, :] = 0.0
+    ahead = np.int64(0 if weighted or near.shape[0] else _AHEAD)
     for begin in range(0, count, NEAR_ROWS):
         here = min(NEAR_ROWS, count - begin)
-        add_products(_measured(rows, begin, here, width, centre, near), here, width, weighted, sums)
+        add_products_ahead(_measured(rows, begin, here, width, centre, near), here, width, weighted, ahead, sums)
     if not is_doubtful(sums, width, work):
         return pack(sums, width, out, at), SUMS
     high, low = np.zeros((width, width)), np.zeros((width, width))
@@ -167,7 +176,9 @@ def _measured(rows, begin, count, width, centre, near):  # type: ignore[no-untyp
     """Return some rows, less the centre if there is room for that."""
     if not near.shape[0]:
         return rows[begin : begin + count]
+    flat = rows.reshape(-1)
     for place in range(count):
+        fetch_all(flat, (begin + place) * rows.shape[1] + _AHEAD, rows.shape[1])
         for j in range(width):
             near[place, j] = rows[begin + place, j] - centre[j]
     return near
