@@ -13,8 +13,10 @@ import numpy as np
 import scipy.sparse
 from threadpoolctl import threadpool_limits
 
+from partsketch.common.linalg.blas import tile_rows_for
 from partsketch.common.linalg.column_kernels import column_addresses
 from partsketch.common.linalg.double_double import DoubleDouble
+from partsketch.common.linalg.wide_gram import WideGram
 from partsketch.fitting.refinement.kernels import add_dense
 from partsketch.sketches.accumulator import Columns, Stream, dense_rows
 from partsketch.sketches.base import SketchSpecification, get_sketch
@@ -87,6 +89,26 @@ def gram_work() -> Work:
     return made
 
 
+def wide_work(width: int) -> tuple[Work, Work]:
+    """Return products of many columns and ones, from rows where they lie, and of a copy of them by NumPy."""
+    height = tile_rows_for(width)
+    rows = dense_rows(RANDOM.normal(size=(2 * height, width)))
+    out = np.zeros((width + 1, width + 1))
+
+    def made() -> None:
+        product = WideGram(width + 1)
+        for begin in range(0, len(rows.features), height):
+            product.multiply(rows, 1, begin, begin + height).add_to(out, np.ones(width + 1), out)
+
+    def plain() -> None:
+        tile = np.ones((height, width + 1))
+        for begin in range(0, len(rows.features), height):
+            tile[:, 1:] = rows.features[begin : begin + height]
+            np.add(out, tile.T @ tile, out=out)
+
+    return made, plain
+
+
 def plain_gram() -> Any:
     matrix = np.column_stack(COLUMNS)
     return matrix.T @ matrix
@@ -128,6 +150,10 @@ def numbers_work() -> Work:
 
 PAIRS: dict[str, tuple[Work, Work]] = {
     "gram_sums.py, column_kernels.py: Gram matrix of columns, beside column_stack and NumPy": (gram_work(), plain_gram),
+    **{
+        f"panel_kernels.py: Gram matrix of {width} columns of rows, beside copies and NumPy": wide_work(width)
+        for width in (256, 1000)
+    },
     "gram_slices.py: products without rounding, beside long doubles": (exact_gram, plain_exact_gram),
     "products.py: Gaussian sketch, beside NumPy's normals and product": (sketch_work("gaussian"), plain_gaussian),
     "random.py: normal numbers, beside NumPy's": (numbers_work(), lambda: RANDOM.normal(size=(64, 4096))),

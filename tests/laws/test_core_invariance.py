@@ -113,7 +113,7 @@ def test_wide_rows(columns: int) -> None:
 
 
 def test_products_that_threads_share() -> None:
-    """Beyond 128 columns threads without rows of their own make panels of the products of others."""
+    """Beyond 128 columns threads without rows of their own make halves of the products of others."""
     generator = np.random.default_rng(0)
     X, weights = generator.normal(size=(3_003, 300)), generator.random(3_003)
     y = X.sum(axis=1) + generator.normal(size=len(X))

@@ -17,7 +17,8 @@ from partsketch.common.linalg.blas import gram, padded_width, tile_rows_for, tri
 from partsketch.sketches.accumulator import Columns, Stream
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sketches.gram import Products, inflation
-from partsketch.sketches.triangular import TriangularAccumulator, TriangularSketch
+from partsketch.sketches.triangular import TriangularSketch
+from partsketch.sketches.triangular_accumulator import TriangularAccumulator
 
 FloatArray = NDArray[np.float64]
 

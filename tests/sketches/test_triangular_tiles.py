@@ -11,7 +11,8 @@ from partsketch.common.linalg.column_kernels import column_addresses
 from partsketch.sketches.accumulator import DenseRows
 from partsketch.sketches.gram import Products, add_scaled
 from partsketch.sketches.kernels.gram_sums import add_scaled_gram, add_tiles_of_columns, add_tiles_of_rows
-from partsketch.sketches.triangular import TriangularAccumulator, TriangularSketch
+from partsketch.sketches.triangular import TriangularSketch
+from partsketch.sketches.triangular_accumulator import TriangularAccumulator
 
 FloatArray = NDArray[np.float64]
 
@@ -45,12 +46,12 @@ def _one_by_one(rows: FloatArray, tile_rows: int, tiles: int) -> TriangularAccum
 
 
 @pytest.mark.usefixtures("added")
-@pytest.mark.parametrize("held", ["rows", "columns"])
+@pytest.mark.parametrize(("held", "width"), [("rows", 10), ("columns", 10), ("rows", 139)])
 @pytest.mark.parametrize("growth", [1.0, 2.0, 3.0])
-def test_tiles_where_they_lie_have_the_bits_of_tiles_one_by_one(held: str, growth: float) -> None:
+def test_tiles_where_they_lie_have_the_bits_of_tiles_one_by_one(held: str, width: int, growth: float) -> None:
     """Columns that grow from tile to tile make the accumulator look again and again whether it can trust the sum."""
     rng = np.random.default_rng(8)
-    rows = rng.normal(size=(20 * 300 + 17, 10))
+    rows = rng.normal(size=(20 * 300 + 17, width))
     rows[:, 4] += 10 * rows[:, 3]
     rows[:, 7] *= growth ** (np.arange(len(rows)) // 300 / 20)
     taken, found = _in_one_go(rows, held, 300)
@@ -59,12 +60,12 @@ def test_tiles_where_they_lie_have_the_bits_of_tiles_one_by_one(held: str, growt
 
 
 @pytest.mark.usefixtures("added")
-@pytest.mark.parametrize("held", ["rows", "columns"])
+@pytest.mark.parametrize(("held", "width"), [("rows", 6), ("columns", 6), ("rows", 139)])
 @pytest.mark.parametrize("fault", ["nan", "inf", "dependent"])
 @pytest.mark.parametrize("tile", [0, 1, 7])
-def test_the_tile_that_cannot_be_trusted_is_left(held: str, fault: str, tile: int) -> None:
+def test_the_tile_that_cannot_be_trusted_is_left(held: str, width: int, fault: str, tile: int) -> None:
     """Tiles before it are taken, it is not, and what was taken is as if nothing had come after it."""
-    rows = np.random.default_rng(9).normal(size=(10 * 300, 6))
+    rows = np.random.default_rng(9).normal(size=(10 * 300, width))
     here = slice(300 * tile, 300 * (tile + 1))
     if fault == "dependent":
         rows[here] *= 1e6
@@ -77,6 +78,34 @@ def test_the_tile_that_cannot_be_trusted_is_left(held: str, fault: str, tile: in
     assert Products.read(found.finish()).low is None
     if tile:
         assert np.array_equal(found.finish(), _one_by_one(rows, 300, tile).finish())
+
+
+@pytest.mark.parametrize("later", ["zero", "huge"])
+def test_many_columns_whose_units_change_have_the_sums_that_they_should(later: str) -> None:
+    """A column that is zero at first, or grows beyond its units, is looked at again; sums are whole at the end."""
+    rows = np.random.default_rng(7).normal(size=(1200, 139))
+    if later == "zero":
+        rows[:600, 5] = 0.0
+    else:
+        rows[600:, 5] *= 2.0**70
+    taken, accumulator = _in_one_go(rows, "rows", 300)
+    assert taken == 4
+    found = Products.read(accumulator.finish())
+    # Rounding of sums of 1200 products each; units are powers of two.
+    scaled = rows * found.scale
+    assert np.abs(scaled).max() < 2.0**61
+    bound = 1200 * 2.3e-16 * (np.abs(scaled).T @ np.abs(scaled))
+    assert (np.abs(found.high - scaled.T @ scaled) <= bound).all()
+    assert np.array_equal(found.high, found.high.T)
+
+
+def test_columns_of_many_that_are_zero_at_first_are_judged_when_they_are_not() -> None:
+    """They are small, so that no sum grows by them; but one determines the other to nine digits."""
+    rows = np.random.default_rng(6).normal(size=(1200, 139))
+    rows[:, 7] *= 1e-3
+    rows[:, 5] = rows[:, 7] * (1 + 1e-9 * rows[:, 5])
+    rows[:600, [5, 7]] = 0.0
+    assert _in_one_go(rows, "rows", 300)[0] == 2
 
 
 def test_an_accumulator_that_begins_again_is_like_new() -> None:
@@ -125,7 +154,7 @@ def test_merging_in_one_pass_has_the_bits_of_the_sum_of_products(units: str, emp
     assert np.array_equal(merged, pieces[0].plus(pieces[1]).written())
 
 
-@pytest.mark.parametrize("width", [3, 9, 54])
+@pytest.mark.parametrize("width", [3, 9, 54, 140])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_single_numbers_become_doubles_on_the_way(width: int, weighted: bool) -> None:
     """The bits are those of the same numbers as doubles: whole tiles, the rest of them, and a segment's end."""

@@ -128,8 +128,8 @@ class Sketch(Merging, ABC):
         Non-zeros per row of the data unless asked otherwise; None for kinds where it is not a choice.
     row_tiles_from
         From this many columns on a tile may be held by rows as well as by columns, with the same bits in the result.
-    wants_rows
-        Whether tiles are always held by rows.
+    wants_rows_from
+        From this many columns on tiles are always held by rows; None where they need not be.
     centres_itself
         Whether its accumulators decide what is taken off columns that are far from zero.
     takes_codes
@@ -148,7 +148,7 @@ class Sketch(Merging, ABC):
     cost: SketchCost = SketchCost()
     keeps_rows: bool = False
     row_tiles_from: int = 32
-    wants_rows: bool = False
+    wants_rows_from: int | None = None
     centres_itself: bool = False
     segment_rows: int = SEGMENT_ROWS
     can_be_private: bool = False

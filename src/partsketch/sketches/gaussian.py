@@ -158,7 +158,7 @@ class GaussianSketch(Sketch):
     cost = SketchCost(lambda m, q, p: 2 * m * q + m, is_dense=True, buffer_numbers=2**14)
     can_be_private = True
     # Products of few rows have other bits for another layout, so there is one.
-    wants_rows = True
+    wants_rows_from = 0
 
     def accumulator(self, specification: SketchSpecification, stream: Stream, columns: Columns) -> Accumulator:
         """Return an empty m×q accumulator."""

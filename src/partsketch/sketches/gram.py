@@ -9,6 +9,7 @@ import numpy as np
 
 from partsketch.common.linalg.blas import triangular_inverse, triangular_solve
 from partsketch.common.linalg.helpers import share
+from partsketch.common.linalg.wide_gram import WideGram
 from partsketch.common.linalg.wide_triangles import single_factor, single_solve, upper_factor
 from partsketch.sketches.accumulator import FloatArray
 
@@ -206,18 +207,21 @@ def _bound(matrix: FloatArray, sizes: FloatArray, safe: FloatArray) -> float:
     return max(float(1.0 / (_FAR_FROM_ZERO * SAFE_INFLATION)), of_first * float(sizes[0] / safe[0]))
 
 
-def add_scaled(total: FloatArray, product: FloatArray, scale: FloatArray, before: FloatArray, out: FloatArray) -> float:
-    """Do what `add_scaled_gram` does, to the same bits, with nothing to compile; of many columns on all threads."""
+def add_scaled(
+    total: FloatArray, product: FloatArray | WideGram, scale: FloatArray, before: FloatArray, out: FloatArray
+) -> float:
+    """Do what `add_scaled_gram` does, to the same bits, with nothing to compile.
 
-    def add(begin: int) -> None:
-        here = slice(begin, min(begin + _ROWS_AT_ONCE, scale.size))
+    Of many columns what is below the diagonal is left alone.
+    """
+    if isinstance(product, WideGram):
+        product.add_to(total, scale, out)
+    else:
         with np.errstate(all="ignore"):
-            np.multiply(scale[here, None], scale, out=out[here])
-            out[here] *= product[here, : scale.size]
-            out[here] += total[here]
-
-    share([partial(add, begin) for begin in range(0, scale.size, _ROWS_AT_ONCE)])
-    if not np.isfinite(np.diagonal(product)[: scale.size]).all():
+            np.multiply(scale[:, None], scale, out=out)
+            out *= product[: scale.size, : scale.size]
+            out += total
+    if not np.isfinite(product.diagonal()[: scale.size]).all():
         return -1.0
     return float((np.diagonal(out) / before).max(initial=0.0))
 

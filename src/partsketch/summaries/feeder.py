@@ -58,9 +58,11 @@ class RowFeeder:
         self._sketch = get_sketch(request.specification.kind)
         # Rows that lie one after another in memory are copied as they are where the sketch takes either: products of
         # the library have the same bits, unless columns or rows are few.
-        either = padded_width(self._width) >= self._sketch.row_tiles_from and source.row_major
-        self._tile_by_rows = either or self._sketch.wants_rows
-        self._may_be_either = either and not self._sketch.wants_rows
+        padded, wanted_from = padded_width(self._width), self._sketch.wants_rows_from
+        wanted = wanted_from is not None and padded >= wanted_from
+        either = padded >= self._sketch.row_tiles_from and source.row_major
+        self._tile_by_rows = either or wanted
+        self._may_be_either = either and not wanted
         self._tile = np.empty((0, 0))
         self._tile_rows = tile_rows_for(padded_width(self._width))
         self._filled = 0

@@ -10,7 +10,7 @@ import ctypes
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.column_kernels import GROUP, column_addresses, gram_of_columns
-from partsketch.common.linalg.helpers import share
+from partsketch.common.linalg.wide_gram import wide_gram
 from partsketch.common.linalg.wide_triangles import NARROWEST_SHARED, inverse_of_triangle
 
 if TYPE_CHECKING:
@@ -27,11 +27,8 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-#: Up to this many columns the compiled Gram kernel is quicker than the library, which packs its operands first.
+#: Up to this many columns the kernel that keeps four by four sums is quicker than that which copies panels first.
 WIDEST_KERNEL = 128
-
-#: Rows of many columns from which on a product is made in two halves.
-_LEAST_TO_HALVE = 512
 
 #: Up to this width triangles are solved as any matrix is, by NumPy: an upper triangle is its own LU decomposition, with
 #: no rows exchanged, so nothing but the back substitution rounds. Wider ones are worth loading SciPy.
@@ -42,12 +39,12 @@ def tile_rows_for(width: int) -> int:
     """Return how many rows of `width` columns make one tile.
 
     A tile should stay in the second-level cache (about 2¹⁷ numbers) and still be tall enough for efficient products.
-    The number depends on the width alone, because the order of summation, and so the last bits of every summary,
-    depends on it.
+    Many columns are copied into strips that do, and a tile is two products: it may be eight times as large. The number
+    depends on the width alone, because the order of summation, and so the last bits of every summary, depends on it.
     """
     rows = 8192
-    # Of many columns a tile is two products.
-    while rows > (1024 if width <= WIDEST_KERNEL else 2048) and rows * width > 2**17:
+    least, most = (1024, 2**17) if width <= WIDEST_KERNEL else (2048, 2**20)
+    while rows > least and rows * width > most:
         rows //= 2
     while rows < 2 * width:
         rows *= 2
@@ -60,11 +57,11 @@ def padded_width(width: int) -> int:
     return -(-width // unit) * unit
 
 
-def gram(columns: FloatArray, room: FloatArray | None = None) -> FloatArray:
-    """Return Z Zᵀ for Z of shape (columns, rows), contiguous along either; of many columns in the room, if given."""
+def gram(columns: FloatArray) -> FloatArray:
+    """Return Z Zᵀ for Z of shape (columns, rows), contiguous along either."""
     width, rows = columns.shape
     if width > WIDEST_KERNEL:
-        return _gram_by_halves(columns, np.empty((2, width, width)) if room is None else room)
+        return wide_gram(columns.T)
     if columns.strides[1] != 8 or width % GROUP:
         padded = np.zeros((-(-width // GROUP) * GROUP, rows))
         padded[:width] = columns
@@ -72,22 +69,6 @@ def gram(columns: FloatArray, room: FloatArray | None = None) -> FloatArray:
     out = np.empty((width, width))
     gram_of_columns(column_addresses(columns), rows, out)
     return out
-
-
-def _gram_by_halves(columns: FloatArray, room: FloatArray) -> FloatArray:
-    """Return Z Zᵀ as the sum of two products, of halves of the rows: whoever makes them, they are the same.
-
-    Cut into panels of columns it would take an eighth longer, for the library prepares operands again for each.
-    """
-    rows = columns.shape[1]
-    # Products of few rows go another way in the library, which depends on how they lie.
-    middle = rows // 2 if rows >= _LEAST_TO_HALVE else rows
-    halves = [half for half in (columns[:, :middle], columns[:, middle:]) if half.shape[1]]
-    share([partial(np.matmul, half, half.T, out=out) for half, out in zip(halves, room, strict=False)])
-    if len(halves) == 2:
-        ends = (slice(None, len(columns) // 2), slice(len(columns) // 2, None))
-        share([partial(np.add, room[0, part], room[1, part], out=room[0, part]) for part in ends])
-    return np.asarray(room[0])
 
 
 @cache

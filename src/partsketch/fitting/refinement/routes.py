@@ -99,13 +99,13 @@ def _lies_far_from_zero(source: Source) -> bool:
 
 def _gram_is_safe(source: Source, fit_intercept: bool, columns: int) -> bool:
     """Tell whether the plain Gram matrix of the first rows is well-conditioned enough."""
-    from partsketch.sketches.triangular import TriangularAccumulator
+    from partsketch.sketches.triangular_accumulator import TriangularAccumulator
 
     # A few more rows than columns: that inflates variances by a handful, where thousands are looked for.
     rows = columns + columns // 4 + 256
     block = next(iter(source.read(0, rows, rows)))
     width = columns + len(source.target_names)
-    tile = np.ones((width, len(block)))
+    tile = np.ones((len(block), width)).T  # by rows, as the kernel wants them
     block.copy_into(tile[int(fit_intercept) :], 0, len(block))
     with np.errstate(all="ignore"):
         return TriangularAccumulator(width, len(source.target_names)).trusts_plain_gram(tile)
