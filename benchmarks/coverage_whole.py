@@ -290,31 +290,37 @@ def _sketch_tests(sets: list[list[FloatArray]], rows: int) -> list[theory.Hetero
     return [theory.sketch_heterogeneity(moments) for moments in together]
 
 
-def exact_test(parts: list[FloatArray], size: int, rng: np.random.Generator) -> theory.Heterogeneity:
-    """Test exact factors beside those of a random partitioning of the same rows."""
+def _beside_random(parts: list[FloatArray], rng: np.random.Generator) -> tuple[list[FloatArray], list[FloatArray]]:
     everything = np.vstack(parts)
     labels = rng.integers(len(parts), size=len(everything))
-    chosen = [everything[labels == number] for number in range(len(parts))]
-    both = [[theory.PartitionMoments(rows, len(rows)) for rows in some] for some in (parts, chosen)]
-    return theory.partition_heterogeneity(*both)
+    return parts, [everything[labels == number] for number in range(len(parts))]
+
+
+def _exact_tests(pairs: list[tuple[list[FloatArray], list[FloatArray]]]) -> list[theory.Heterogeneity]:
+    """Test partitions beside random ones; the factors of all are solved at once."""
+    rows = [part for pair in pairs for some in pair for part in some]
+    factors = [np.asarray(np.linalg.qr(part, mode="r"), dtype=np.float64) for part in rows]
+    read = iter(many_moments(factors, [len(part) for part in rows]))
+    together = [[list(islice(read, len(some))) for some in pair] for pair in pairs]
+    return [theory.partition_heterogeneity(first, second) for first, second in together]
 
 
 def rejections(
-    test: Callable[[list[FloatArray], int, np.random.Generator], theory.Heterogeneity],
+    what: str,
     shape: tuple[int, int, int, int],
     kind: str,
     spread: float,
     draws: int,
     seed: int = 1,
 ) -> float:
-    """Return how often a test at 5% says that partitions differ; `shape` is k, rows, columns, m."""
+    """Return how often a test at 5% of "sketches" or "factors" says that partitions differ; `shape` is k, p, d, m."""
     rng = np.random.default_rng(seed)
     k, rows, columns, size = shape
     data = (partitions_for_test(rng, k, rows, columns, kind, spread) for _ in range(draws))
-    if test is sketch_test:
+    if what == "sketches":
         found = _sketch_tests([_sketches(parts, size, rng) for parts in data], rows)
     else:
-        found = [test(parts, size, rng) for parts in data]
+        found = _exact_tests([_beside_random(parts, rng) for parts in data])
     return float(np.mean([np.nan if one.p_value is None else one.p_value < 0.05 for one in found]))
 
 
@@ -322,13 +328,13 @@ def rejection_rows(draws: int, seed: int = 1) -> Iterator[Rate]:
     """Yield how often partitions are said to differ: with shared coefficients, then with unlike ones."""
     cases = [("constant", 0.0), ("differs", 0.0), ("grows", 0.0), ("heavy", 0.0), ("heavy, grows", 0.0)]
     cases += [("constant", 0.3), ("constant", 1.0), ("grows", 1.0)]
-    for name, test in (("sketches", sketch_test), ("factors beside random partitions", exact_test)):
+    for what, name in (("sketches", "sketches"), ("factors", "factors beside random partitions")):
         for shape in ((3, 200, 5, 13), (8, 200, 5, 13), (32, 50, 5, 13), (8, 1000, 10, 40)):
             for kind, spread in cases:
                 k, rows, columns, size = shape
-                setting = f"k = {k}, p = {rows}, d = {columns}" + (f", m = {size}" if test is sketch_test else "")
+                setting = f"k = {k}, p = {rows}, d = {columns}" + (f", m = {size}" if what == "sketches" else "")
                 label = f"{name}, noise {kind}, coefficients {'shared' if spread == 0 else f'differ by {spread}'}"
-                yield Rate(label, setting, (rejections(test, shape, kind, spread, draws, seed),), draws)
+                yield Rate(label, setting, (rejections(what, shape, kind, spread, draws, seed),), draws)
 
 
 def rate_table(rows: list[Rate], headings: tuple[str, ...]) -> str:

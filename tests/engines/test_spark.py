@@ -203,8 +203,8 @@ def test_a_deadline_ends_and_cancels(spark_engine: Any, tmp_path: Path) -> None:
     slow = FrailRows(400 * SEGMENT_ROWS, slow_until=400 * SEGMENT_ROWS, folder=str(tmp_path))
     tasks = make_tasks(slow, single_partition(slow.row_count))
     started = time.monotonic()
-    outcomes = list(spark_engine.run(slow, EXACT, tasks, started + 2))
-    assert time.monotonic() - started < 8
+    outcomes = list(spark_engine.run(slow, EXACT, tasks, started + 1))
+    assert time.monotonic() - started < 7
     assert not outcomes
     assert eventually(lambda: quiet(tmp_path))
 

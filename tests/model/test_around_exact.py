@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +20,16 @@ from partsketch.theory import (
     RowSample,
     confidence_intervals,
     partition_covariance_around_exact,
-    read_sketch,
     sampled_covariance_around_exact,
-    sketch_moments,
     stacked_covariance_around_exact,
     stacked_fit,
     whole_covariance_around_exact,
 )
+from partsketch.theory.sketch_moments import moments_of_parts
+from tests.theory.designs import read_all
 
 Array = NDArray[np.float64]
-Draw = Callable[[np.random.Generator], tuple[Array, CoefficientCovariance, Array]]
+Draw = Callable[[np.random.Generator, int], Iterable[tuple[Array, CoefficientCovariance, Array]]]
 COLUMNS = 4
 
 
@@ -48,15 +48,16 @@ def odd_rows(rows: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
 def whole_draw(kind: str, sketches: int, size: int, rows: int) -> Draw:
     X, y, answer = odd_rows(rows, np.random.default_rng(3))
 
-    def draw(rng: np.random.Generator) -> tuple[Array, CoefficientCovariance, Array]:
-        made = []
-        for _ in range(sketches):
-            sketch = rng.normal(size=(size, rows)) / np.sqrt(size)
-            if kind == "orthogonal":
-                sketch = np.linalg.qr(sketch.T)[0].T * np.sqrt(rows / size)
-            made.append(read_sketch(sketch @ np.column_stack([X, y])))
-        fits = np.mean([part.solution for part in made], axis=0)
-        return fits, whole_covariance_around_exact(made, rows, kind), answer
+    def one(rng: np.random.Generator) -> Array:
+        sketch = rng.normal(size=(size, rows)) / np.sqrt(size)
+        if kind == "orthogonal":
+            sketch = np.linalg.qr(sketch.T)[0].T * np.sqrt(rows / size)
+        return np.asarray(sketch @ np.column_stack([X, y]))
+
+    def draw(rng: np.random.Generator, draws: int) -> Iterable[tuple[Array, CoefficientCovariance, Array]]:
+        for made in read_all([[one(rng) for _ in range(sketches)] for _ in range(draws)]):
+            fits = np.mean([part.solution for part in made], axis=0)
+            yield fits, whole_covariance_around_exact(made, rows, kind), answer
 
     return draw
 
@@ -76,19 +77,24 @@ def partitions(design: str, rng: np.random.Generator) -> list[Array]:
 def partition_draw(design: str, method: str, size: int) -> Draw:
     fixed = partitions(design, np.random.default_rng(4))
 
-    def draw(rng: np.random.Generator) -> tuple[Array, CoefficientCovariance, Array]:
+    counts = [len(table) for table in fixed]
+
+    def one(rng: np.random.Generator) -> tuple[Array, list[Array]]:
         # Stacked fits are judged given the rows, averaged ones over their noise too.
         tables = fixed if method == "stack" else partitions(design, rng)
         rows = np.vstack(tables)
-        answer = fitted(rows[:, :-1], rows[:, -1])
         sketches = [rng.normal(size=(size, len(table))) / np.sqrt(size) @ table for table in tables]
-        counts = [len(table) for table in tables]
-        if method != "partition":
-            weights = None if method == "stack" else size / np.array(counts)
-            fit = stacked_fit([read_sketch(sketch) for sketch in sketches], counts, weights=weights)
-            return fit.solution, stacked_covariance_around_exact(fit), answer
-        moments = sketch_moments(sketches, counts)
-        return moments.coefficients.mean(axis=0), partition_covariance_around_exact(moments), answer
+        return fitted(rows[:, :-1], rows[:, -1]), sketches
+
+    def draw(rng: np.random.Generator, draws: int) -> Iterable[tuple[Array, CoefficientCovariance, Array]]:
+        answers, sketches = zip(*(one(rng) for _ in range(draws)), strict=True)
+        for answer, made in zip(answers, read_all(sketches), strict=True):
+            if method == "partition":
+                moments = moments_of_parts(made, counts, "gaussian")
+                yield moments.coefficients.mean(axis=0), partition_covariance_around_exact(moments), answer
+            else:
+                fit = stacked_fit(made, counts, weights=None if method == "stack" else size / np.array(counts))
+                yield fit.solution, stacked_covariance_around_exact(fit), answer
 
     return draw
 
@@ -99,14 +105,15 @@ def sampled_draw(samples: int, size: int) -> Draw:
     table = np.column_stack([X, X.sum(axis=1) + rng.normal(size=1000) * (1 + np.abs(X[:, 0]))])
     answer = fitted(X, table[:, -1])
 
-    def draw(rng: np.random.Generator) -> tuple[Array, CoefficientCovariance, Array]:
-        drawn = [table[rng.permutation(1000)[:size]] for _ in range(samples)]
-        fits = [np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=None)[0] for rows in drawn]
-        known = [
-            RowSample(rows * np.sqrt(1000 / size), np.full(size, size / 1000), np.zeros(size), COLUMNS)
-            for rows in drawn
-        ]
-        return np.mean(fits, axis=0), sampled_covariance_around_exact(known), answer
+    def draw(rng: np.random.Generator, draws: int) -> Iterable[tuple[Array, CoefficientCovariance, Array]]:
+        for _ in range(draws):
+            drawn = [table[rng.permutation(1000)[:size]] for _ in range(samples)]
+            fits = [np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=None)[0] for rows in drawn]
+            known = [
+                RowSample(rows * np.sqrt(1000 / size), np.full(size, size / 1000), np.zeros(size), COLUMNS)
+                for rows in drawn
+            ]
+            yield np.mean(fits, axis=0), sampled_covariance_around_exact(known), answer
 
     return draw
 
@@ -115,8 +122,7 @@ def covered(draw: Draw, draws: int, shrink: float = 1.0) -> tuple[float, float]:
     """Return how often 95% intervals hold a coefficient, and 95% ellipsoids all of them."""
     rng = np.random.default_rng(6)
     inside, together = 0, 0
-    for _ in range(draws):
-        fit, known, answer = draw(rng)
+    for fit, known, answer in draw(rng, draws):
         known = CoefficientCovariance(known.matrix * shrink, known.degrees_of_freedom, known.noise_variance)
         ends = confidence_intervals(fit, known)
         inside += int(np.sum((ends[:, 0] <= answer) & (answer <= ends[:, 1])))

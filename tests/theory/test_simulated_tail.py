@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partsketch.theory.simulated_tail import tail_probability
+from partsketch.theory.simulated_tail import _explained, tail_probability
 
 
 def test_two_partitions_of_one_column() -> None:
@@ -30,17 +30,13 @@ def test_many_partitions_with_columns_that_some_lack() -> None:
     roots[2][:, 2] = roots[2][2] = 0.0
     freedom = np.full(6, 8.0)
     ranks = [np.linalg.matrix_rank(root) for root in roots]
-    drawn = []
-    for _ in range(20_000):
-        scales = np.sqrt(freedom / rng.chisquare(freedom))
-        rows = np.vstack([scale * root for scale, root in zip(scales, roots, strict=True)])
-        targets = [
-            scale * np.r_[rng.standard_normal(rank), np.zeros(3 - rank)]
-            for scale, rank in zip(scales, ranks, strict=True)
-        ]
-        together = np.concatenate(targets)
-        found = np.linalg.lstsq(rows, together)[0]
-        drawn.append(float(np.sum((together - rows @ found) ** 2)))
+    # Rows of all fits below one another with their targets; what a fit to them leaves is the end of a QR decomposition.
+    rows = np.zeros((20_000, 6, 3, 4))
+    rows[..., :3] = roots
+    for number, rank in enumerate(ranks):
+        rows[:, number, :rank, 3] = rng.standard_normal((20_000, rank))
+    rows *= np.sqrt(freedom / rng.chisquare(freedom, (20_000, 6)))[:, :, None, None]
+    drawn = np.linalg.qr(rows.reshape(20_000, 18, 4), mode="r")[:, 3, 3] ** 2
     statistic = float(np.quantile(drawn, 0.99))
     assert tail_probability(statistic, 5e-3, roots, freedom) == pytest.approx(0.01, rel=0.25)
 
@@ -53,3 +49,14 @@ def test_what_decides_nothing_is_not_simulated() -> None:
     # Nothing drawn is as large: the approximation stays, as far as 200,000 draws can tell.
     assert tail_probability(1e9, 1e-5, roots, freedom) == 1e-5
     assert tail_probability(1e9, 1e-4, roots, freedom) == 5 / 200_000
+
+
+@pytest.mark.parametrize("columns", [3, 12, 13])
+def test_systems_side_by_side_are_those_of_the_library(columns: int) -> None:
+    """Few and many directions; weights a million times those of others. Both are exact but for rounding."""
+    rng = np.random.default_rng(3)
+    roots = rng.normal(size=(5, columns, columns))
+    grams = roots.transpose(0, 2, 1) @ roots
+    weights, right = np.exp(rng.uniform(-7, 7, (2500, 5))), rng.normal(size=(2500, columns))
+    known = [one @ np.linalg.solve(np.tensordot(w, grams, axes=1), one) for w, one in zip(weights, right, strict=True)]
+    np.testing.assert_allclose(_explained(weights, grams, right), known, rtol=1e-8)

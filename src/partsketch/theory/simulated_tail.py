@@ -21,6 +21,8 @@ _DRAWS, _SMALL, _MOST_DRAWS = 40_000, 0.0005, 200_000
 #: Largest work of a simulation, in numbers of Gram matrices; beyond, the approximation stays.
 _MOST_WORK = 4_000_000_000
 _NUMBERS_AT_ONCE = 4_000_000
+#: Of up to so many directions, systems of all draws are solved side by side, as many as stay in the cache.
+_FEW_DIRECTIONS, _DRAWS_IN_CACHE = 12, 1024
 
 
 def tail_probability(statistic: float, approximation: float, roots: Sequence[FloatArray], freedom: FloatArray) -> float:
@@ -59,12 +61,33 @@ def tail_probability(statistic: float, approximation: float, roots: Sequence[Flo
         size = min(at_once, most - drawn)
         weights = freedom / rng.chisquare(freedom, (size, count))
         normals = rng.standard_normal((size, count, rank)) * seen
-        pooled = np.tensordot(weights, grams, axes=1)
         right = np.einsum("nk,kab,nkb->na", weights, spread, normals, optimize=True)
-        explained = np.einsum("na,na->n", right, np.linalg.solve(pooled, right[:, :, None])[:, :, 0])
+        explained = _explained(weights, grams, right)
         squares = np.einsum("nk,nkb,nkb->n", weights, normals, normals, optimize=True)
         above += int(np.count_nonzero(squares - explained >= statistic))
         drawn += size
         if drawn == _DRAWS and above < _SMALL * _DRAWS:
             most = _MOST_DRAWS
     return max((above + 1) / (drawn + 1), min(approximation, 5 / drawn))
+
+
+def _explained(weights: FloatArray, grams: FloatArray, right: FloatArray) -> FloatArray:
+    """Return `rᵀ(Σ w_k G_k)⁻¹r` for every draw."""
+    rank = grams.shape[1]
+    if rank > _FEW_DIRECTIONS:
+        pooled = np.tensordot(weights, grams, axes=1)
+        return np.asarray(np.einsum("na,na->n", right, np.linalg.solve(pooled, right[:, :, None])[:, :, 0]))
+    explained = np.empty(len(right))
+    for begin in range(0, len(right), _DRAWS_IN_CACHE):
+        some = slice(begin, begin + _DRAWS_IN_CACHE)
+        # Cholesky factors of all draws at once, column by column, and the length of what they make of the right side.
+        lower = np.tensordot(grams, weights[some], axes=(0, 1))
+        turned = np.ascontiguousarray(right[some].T)
+        for j in range(rank):
+            lower[j:, j] -= np.einsum("itn,tn->in", lower[j:, :j], lower[j, :j])
+            turned[j] -= np.einsum("tn,tn->n", lower[j, :j], turned[:j])
+            root = np.sqrt(lower[j, j])
+            lower[j:, j] /= root
+            turned[j] /= root
+        explained[some] = np.einsum("an,an->n", turned, turned)
+    return explained
