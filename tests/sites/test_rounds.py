@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import partsketch as ps
 from partsketch.cli import run
 from partsketch.sites.rounds.steps import advance
 from partsketch.theory import read_sketch, stacked_fit
-from partsketch.theory.rounds import effective_sketch_rows, forecast_rounds, round_law
+from partsketch.theory.rounds import RoundLaw, effective_sketch_rows, forecast_rounds, round_law
 
 Array = NDArray[np.float64]
 
@@ -73,6 +74,11 @@ def test_rounds_end_at_exact_least_squares(far: float, weights: str | None, inte
         assert ours.noise_variance == pytest.approx(theirs.noise_variance, rel=1e-9)
 
 
+@cache
+def law_of(columns: int, rows: int, number: int) -> RoundLaw:
+    return round_law(columns, rows, number, 400)
+
+
 def drawn_rounds(kind: str, parts: int, columns: int, rounds: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return excess losses after each round as parts of the minimum, and what was seen before its last step."""
     sizes = [200] * parts
@@ -94,16 +100,13 @@ def drawn_rounds(kind: str, parts: int, columns: int, rounds: int, rng: np.rando
     for number in range(1, rounds + 1):
         gradients.append(X.T @ (y - X @ points[-1]))
         found = advance(points, gradients, fit.pooled)
-        law = LAWS.setdefault((columns, effective, number), round_law(columns, effective, number, 400))
+        law = law_of(columns, effective, number)
         points.append(found.point + law.step * found.direction)
         loss = float(np.sum((X @ (points[-1] - answer)) ** 2))
         low, high = np.quantile(law.ratios, [0.025, 0.975]) * found.seen
         losses.append(loss / float(np.sum((y - X @ answer) ** 2)))
         inside.append(low <= loss <= high)
     return np.array(losses), np.array(inside)
-
-
-LAWS: dict[tuple[int, int, int], Any] = {}
 
 
 @pytest.mark.parametrize(
