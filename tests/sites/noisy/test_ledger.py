@@ -45,6 +45,12 @@ def test_the_budget_is_not_exceeded_and_nothing_is_written_then(tmp_path: Path) 
     noisy(tmp_path, table(300), budget=1.0, label="other rows")
 
 
+def test_a_first_release_above_the_budget_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="above the budget"):
+        enter(tmp_path / "ledger.jsonl", entry(), 0.5)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_release_is_entered_before_there_is_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(*arguments: Any) -> Any:
         raise KeyboardInterrupt

@@ -167,20 +167,28 @@ def enter(path: Path, entry: Entry, budget: float | None) -> Spent:
     if path.exists() and os.stat(path).st_nlink > 1:
         # Its other name would keep what was there before, and be counted from there.
         raise InputError(f"The ledger {shown(path)} has another name (a hard link): keep one of them.")
+    # A ledger only grows: what is above the budget now will be, and is refused before a lock is left beside it.
+    _spent_with(entry, path, budget)
     with _locked(path):
-        entries = [*read_ledger(path), entry]
-        spent = spent_of(entries, entry.site, entry.label)
-        if budget is not None and spent.epsilon > budget * (1 + 1e-9):
-            before = spent_of(entries[:-1], entry.site, entry.label)
-            name = " ".join(text for text in (entry.site, entry.label) if text) or "these rows"
-            raise InputError(
-                f"With this file {name!r} would have spent ε = {spent.epsilon:.4g} at δ = {spent.delta:g}, above the "
-                f"budget of {budget:g} (before it ε = {before.epsilon:.4g}, releases: {before.releases}, ledger: "
-                f"{shown(path)}): give a smaller epsilon (--epsilon), or release no more of these rows."
-            )
+        entries, spent = _spent_with(entry, path, budget)
         lines = "".join(f"{json.dumps(asdict(known), ensure_ascii=False)}\n" for known in entries)
         write_atomically(path, lines.encode())
     return spent
+
+
+def _spent_with(entry: Entry, path: Path, budget: float | None) -> tuple[list[Entry], Spent]:
+    """Return all entries with this one, and what is spent then, unless that exceeds the budget."""
+    entries = [*read_ledger(path), entry]
+    spent = spent_of(entries, entry.site, entry.label)
+    if budget is not None and spent.epsilon > budget * (1 + 1e-9):
+        before = spent_of(entries[:-1], entry.site, entry.label)
+        name = " ".join(text for text in (entry.site, entry.label) if text) or "these rows"
+        raise InputError(
+            f"With this file {name!r} would have spent ε = {spent.epsilon:.4g} at δ = {spent.delta:g}, above the "
+            f"budget of {budget:g} (before it ε = {before.epsilon:.4g}, releases: {before.releases}, ledger: "
+            f"{shown(path)}): give a smaller epsilon (--epsilon), or release no more of these rows."
+        )
+    return entries, spent
 
 
 def lock_of(path: Path) -> Path:
