@@ -115,29 +115,11 @@ def look(source: Source, options: FitOptions, seed_of_fit: bool = True, weightin
         How stacked sketches will be weighted; by default as the options say.
     """
     weighted = weighting or options.weighting
-    columns = len(source.feature_names) + int(options.fit_intercept)
-    targets = len(source.target_names)
-    width = columns + targets
-    counting = int(source.row_count is None)
-    rows, estimated = source.row_count, False
-    if rows is None and source.replayable:
-        rows, estimated = _rows_from_size(source), True
-        if rows is not None and rows * width <= WHOLE_LOOK_NUMBERS:
-            source = source.counted()
-            rows, estimated = source.row_count, False
-    sizes = Survey(
-        rows=rows,
-        columns=columns,
-        targets=targets,
-        rows_estimated=estimated and rows is not None,
-        storage="memory" if source.opened_files is None else source.opened_files.format,
-        extra_passes=int(bool(source.encoding.needs_pass or source.partition_values)),
-        counting_passes=counting,
-        splittable=source.random_access,
-        group_rows=_group_rows(source),
-        codes=source.codes,
-        description=source.description,
-    )
+    sizes = sizes_of(source, options)
+    columns, width = sizes.columns, sizes.columns + sizes.targets
+    if sizes.rows_estimated and sizes.rows is not None and sizes.rows * width <= WHOLE_LOOK_NUMBERS:
+        source = source.counted()
+        sizes = replace(sizes, rows=source.row_count, rows_estimated=False)
     if not source.replayable:
         return sizes
     complete = source.row_count is not None and source.row_count * width <= WHOLE_LOOK_NUMBERS
@@ -168,6 +150,26 @@ def look(source: Source, options: FitOptions, seed_of_fit: bool = True, weightin
         complete=complete,
         given=given,
         shuffles=shuffles if complete else 0,
+    )
+
+
+def sizes_of(source: Source, options: FitOptions) -> Survey:
+    """Return what is known of a source without a look at its rows."""
+    rows = source.row_count
+    if rows is None and source.replayable:
+        rows = _rows_from_size(source)
+    return Survey(
+        rows=rows,
+        columns=len(source.feature_names) + int(options.fit_intercept),
+        targets=len(source.target_names),
+        rows_estimated=rows is not None and source.row_count is None,
+        storage="memory" if source.opened_files is None else source.opened_files.format,
+        extra_passes=int(bool(source.encoding.needs_pass or source.partition_values)),
+        counting_passes=int(source.row_count is None),
+        splittable=source.random_access,
+        group_rows=_group_rows(source),
+        codes=source.codes,
+        description=source.description,
     )
 
 
