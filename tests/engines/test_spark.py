@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,7 @@ from partsketch import InputError, LocalEngine, SketchedRegression
 from partsketch.engines.base import get_engine
 from partsketch.engines.gather import make_tasks
 from partsketch.engines.spark import SparkEngine
+from partsketch.engines.spark import engine as engine_module
 from partsketch.fitting.fit import fit_source
 from partsketch.sketches.base import SEGMENT_ROWS
 from partsketch.sources import DenseBlock
@@ -233,3 +238,42 @@ def test_another_thread_does_not_stop_the_session(spark_engine: Any) -> None:
     thread.join()
     assert sessions == [spark_engine.session]
     assert spark_engine.session.range(3).count() == 3
+
+
+def test_executors_without_partsketch_are_named(
+    spark_engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A Python with its own library and that of Spark, which Spark itself gives to its workers.
+    bare = tmp_path / "python"
+    only_spark = "$(printf %s \"$PYTHONPATH\" | tr ':' '\\n' | grep 'zip$' | paste -sd:)"
+    bare.write_text(f'#!/bin/sh\nPYTHONPATH={only_spark} exec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    monkeypatch.setattr(spark_engine.session.sparkContext, "pythonExec", str(bare))
+    missing = r"cannot import it \(ModuleNotFoundError: No module named 'partsketch'\); install the same version there"
+    with pytest.raises(InputError, match=rf"the executor on {re.escape(socket.gethostname())} {missing}"):
+        SparkEngine(spark_engine.session)
+    # One that is not there at all.
+    monkeypatch.setattr(spark_engine.session.sparkContext, "pythonExec", str(tmp_path / "none"))
+    with pytest.raises(InputError, match=r"an executor \(Python .*none\) cannot import it"):
+        SparkEngine(spark_engine.session)
+
+
+def test_a_session_with_another_python_is_asked_and_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment may name a Python for workers (PYSPARK_PYTHON), also for a session that is started for a fit."""
+
+    class Session:
+        stopped = False
+        sparkContext = SimpleNamespace(master="local[2,4]", pythonExec="/usr/bin/other")  # noqa: N815
+
+        def stop(self) -> None:
+            self.stopped = True
+
+    made = Session()
+    monkeypatch.setattr(engine_module, "_running", lambda session_class: None)
+    monkeypatch.setattr(engine_module, "_start", lambda session_class, master, where: made)
+    monkeypatch.setattr(engine_module, "_versions", lambda context: {"the executor on odd": "0.0.1"})
+    with pytest.raises(InputError, match=r"the executor on odd has 0\.0\.1"):
+        SparkEngine()
+    assert made.stopped
+    made.sparkContext.pythonExec = sys.executable
+    SparkEngine()

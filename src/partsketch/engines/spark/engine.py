@@ -17,7 +17,7 @@ from partsketch.engines.base import Engine, EngineCost, Outcomes
 from partsketch.engines.bundles import bundle_tasks, task_rows
 from partsketch.engines.local import usable_cores
 from partsketch.engines.progress import RowProgress
-from partsketch.engines.versions import WANTED, ask, check_versions
+from partsketch.engines.versions import check_versions
 from partsketch.sources.base import Source
 from partsketch.sources.cluster.chunked import ChunkedRows, is_remote
 from partsketch.sources.cluster.remote import ChunkedColumns, holds_rows
@@ -79,8 +79,14 @@ class SparkEngine(Engine):
                 "A Spark Connect session does not run Python functions on partitions that are known by number: use a "
                 "classic session."
             ) from error
-        if not self._started or not self._context.master.startswith("local"):
-            check_versions("Spark", _versions(self._context))
+        # A session on this machine has workers of another Python where the environment says so (PYSPARK_PYTHON).
+        ours = self._started and self._context.master.startswith("local")
+        if not ours or self._context.pythonExec != sys.executable:
+            try:
+                check_versions("Spark", _versions(self._context))
+            except InputError:
+                self.close()
+                raise
 
     def close(self) -> None:
         """Stop the session if this engine started it."""
@@ -131,17 +137,35 @@ def _running(session_class: Any) -> Any:
 
 
 def _versions(context: Any) -> dict[str, object]:
-    """Ask executors which partsketch they have, as many tasks as run at once."""
+    """Ask executors which partsketch they have, as many tasks as run at once; those that have another are named."""
     count = max(1, context.defaultParallelism)
     try:
-        versions = context.parallelize([WANTED] * count, count).map(ask).collect()
-    except Exception as error:  # of Java, with the Python error of the executor in its text
-        text = str(error)
-        host = re.search(r"\(([^\s()]+) executor", text)
-        last = re.findall(r"^\s*(\w*(?:Error|Exception): .*)$", text, re.MULTILINE)
-        missing = ModuleNotFoundError(last[0] if last else text)
-        return {"an executor" if host is None else f"the executor on {host[1]}": missing}
-    return {"an executor": next((version for version in versions if version != __version__), __version__)}
+        found = context.parallelize(range(count), count).map(_version_there).collect()
+    except Exception as error:  # of Java, with what the executor said in its text
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = re.findall(r"^\s*(\w*(?:Error|Exception): .*)$", str(error), re.MULTILINE)
+        reason = (said or lines or [type(error).__name__])[0]
+        return {f"an executor (Python {context.pythonExec})": RuntimeError(reason)}
+    versions: dict[str, object] = {}
+    for host, version, fault in found:
+        if version != __version__:
+            versions[f"the executor on {host}"] = version if fault is None else ImportError(fault)
+    return versions
+
+
+def _version_there(number: int) -> tuple[str, str, str | None]:
+    """Return the host of a worker, and its version of partsketch or why there is none; runs there."""
+    import importlib
+    import socket
+
+    try:
+        return socket.gethostname(), str(importlib.import_module("partsketch").__version__), None
+    except Exception as error:
+        return socket.gethostname(), "", f"{type(error).__name__}: {error}"
+
+
+# Functions of a module that can be imported travel by name, and this one is for workers where it cannot.
+_version_there.__module__ = "__main__"
 
 
 def _master(where: str | None, workers: int | None) -> str:
