@@ -202,9 +202,12 @@ def _check_encoding(header: _Header) -> None:
             design.check()
         except InputError as error:
             raise HeaderError(f"'design' cannot be: {error}") from error
-        if header.levels or not {*design.feature_names, *design.target_names} <= columns:
+        made = {*design.feature_names, *design.target_names}
+        if header.levels or not made <= columns or header.drop_first != design.intercept:
             raise HeaderError("'design' makes other columns than it has")
         return
+    if not header.levels and not header.drop_first:
+        raise HeaderError("'drop_first' is false, yet nothing is encoded")
     encoded = [column for column, _ in header.levels]
     if len(set(encoded)) != len(encoded) or columns & set(encoded):
         raise HeaderError("'levels' names a column twice, or one that is not encoded")
