@@ -25,6 +25,9 @@ _MANY_COLUMNS = 128
 #: What others leave of a column is far from zero above this part of it: entries of the inverse are safe with a tenth of
 #: what they may be, and rounding of a factor is smaller by ten orders.
 _FAR_FROM_ZERO = 2.0**-10
+#: Further from zero, as columns of most tables are. A sum that is known to be so may grow eightfold more before it is
+#: looked at again.
+_VERY_FAR = 2.0**-7
 #: A factor of d columns in single numbers is that of a matrix which differs by less than d times this, in units of the
 #: diagonal: errors of its entries are of the size √d · 2⁻²⁴, and a random matrix of them has a norm of 2√d times that.
 #: Twice as much is allowed; 1,200 columns with a correlation of 0.999 need a fifth of it.
@@ -129,7 +132,8 @@ def inflation(matrix: FloatArray, features: int, sizes: FloatArray) -> float:
     """
     safe = np.where(np.arange(len(matrix)) < features, SAFE_INFLATION, SAFE_TARGET_INFLATION)
     if len(matrix) > _MANY_COLUMNS:
-        for find in (_bound_in_single_numbers, _bound):
+        far, near = (partial(_bound_in_single_numbers, part=part) for part in (_VERY_FAR, _FAR_FROM_ZERO))
+        for find in (far, near, _bound):
             if (bound := find(matrix, sizes, safe)) <= 1.0:
                 return bound
     try:
@@ -144,13 +148,16 @@ def inflation(matrix: FloatArray, features: int, sizes: FloatArray) -> float:
     return largest if np.isfinite(largest) else float(np.inf)
 
 
-def _bound_in_single_numbers(matrix: FloatArray, sizes: FloatArray, safe: FloatArray) -> float:
+def _bound_in_single_numbers(
+    matrix: FloatArray, sizes: FloatArray, safe: FloatArray, part: float = _FAR_FROM_ZERO
+) -> float:
     """Return the same bound as `_bound` in a third of its time; infinity where that is none, or too close to tell.
 
-    Targets are asked for as much as features here: single numbers know nothing of what would be enough for them.
+    It asks whether others leave more than a part of every column. Targets are asked for as much as features here:
+    single numbers know nothing of what would be enough for them.
     """
     first, across = float(matrix[0, 0]), matrix[0, 1:]
-    shift = _FAR_FROM_ZERO + SINGLE_ROUNDING * len(matrix)
+    shift = part + SINGLE_ROUNDING * len(matrix)
     if not (first > 0 and sizes.min() > 0 and np.isfinite(sizes).all()):
         return float(np.inf)
     units = 1.0 / np.sqrt(sizes[1:])
@@ -176,7 +183,7 @@ def _bound_in_single_numbers(matrix: FloatArray, sizes: FloatArray, safe: FloatA
     solved = aside.astype(np.float32)
     single_solve(left, solved)
     of_first = 1.0 + float(np.square(solved, dtype=np.float64).sum())
-    return max(float(1.0 / (_FAR_FROM_ZERO * SAFE_INFLATION)), of_first * float(sizes[0] / first / safe[0]))
+    return max(1.0 / (part * SAFE_INFLATION), of_first * float(sizes[0] / first / safe[0]))
 
 
 def _bound(matrix: FloatArray, sizes: FloatArray, safe: FloatArray) -> float:
