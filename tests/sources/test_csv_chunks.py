@@ -68,8 +68,8 @@ def test_files_are_cut_indeed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     seen: list[Any] = []
     chunks = csv_chunks.cut_at_lines
 
-    def watched(stream: Any, separator: int) -> Iterator[Any]:
-        for chunk in chunks(stream, separator):
+    def watched(stream: Any, separator: int, spare: list[bytearray]) -> Iterator[Any]:
+        for chunk in chunks(stream, separator, spare):
             seen.append(chunk)
             yield chunk
 
@@ -83,7 +83,7 @@ def test_no_line_is_cut_within_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrow would notice most such cuts, and the file would be read again, plainly and slowly."""
     monkeypatch.setattr(csv_chunks, "CHUNK_BYTES", 8)
     rows = [b'"a""b\nc",1\n', b'"""\n""",2\n', b'"d\n""e",3\n', b'f""g,4\n', b'h,"""i\n"\n'] * 3
-    chunks = [bytes(chunk) for chunk in csv_chunks.cut_at_lines(io.BytesIO(b"".join(rows)), ord(","))]
+    chunks = [bytes(chunk) for chunk in csv_chunks.cut_at_lines(io.BytesIO(b"".join(rows)), ord(","), [])]
     assert b"".join(chunks) == b"".join(rows)
     ends = {sum(map(len, rows[:number])) for number in range(len(rows) + 1)}
     assert {sum(map(len, chunks[:number])) for number in range(len(chunks) + 1)} <= ends

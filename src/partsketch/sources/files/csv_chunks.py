@@ -16,7 +16,7 @@ from partsketch.sources.files.csv_stream import csv_options, open_csv, separator
 from partsketch.sources.files.paths import DataFiles
 
 #: Text that a thread parses at once: long enough that handing it over costs little, a few of them are held.
-CHUNK_BYTES = 1 << 21
+CHUNK_BYTES = 1 << 22
 
 #: Text without an end of a line outside quotes that is held before the plain way is tried.
 _LONGEST_LINE = 1 << 26
@@ -25,7 +25,7 @@ _MOST_THREADS = 8
 
 #: Chunks that a file has at least before compiled code is loaded for the others: 32 MB. To compile it, once after an
 #: installation, takes longer than to parse them.
-_FIRST_CHUNKS = 16
+_FIRST_CHUNKS = 8
 
 _QUOTE, _LINE_FEED, _RETURN = ord('"'), ord("\n"), ord("\r")
 
@@ -72,12 +72,14 @@ def parsed_chunks(data_files: DataFiles, index: int, types: dict[str, Any], name
         if plain and number >= _FIRST_CHUNKS and isinstance(chunk, memoryview):
             batch = plain_batch(chunk, separator, columns, names)
             if batch is not None:
+                spare.append(chunk.obj)  # type: ignore[arg-type]
                 return [batch]
         options = csv.ReadOptions(use_threads=False, block_size=len(chunk) + 1, column_names=list(columns))
         return csv.read_csv(pa.BufferReader(chunk), options, parse_options, convert_options).to_batches()  # type: ignore[no-any-return]
 
+    spare: list[bytearray] = []
     with data_files.filesystem().open_input_stream(data_files.paths[index]) as stream:
-        chunks = cut_at_lines(stream, ord(separator))
+        chunks = cut_at_lines(stream, ord(separator), spare)
         first: bytes | memoryview = next(chunks, b"")
         # Short of a whole chunk: there is nothing to share out.
         if len(first) < CHUNK_BYTES // 2:
@@ -102,15 +104,21 @@ def parsed_chunks(data_files: DataFiles, index: int, types: dict[str, Any], name
                     waiting.cancel()
 
 
-def cut_at_lines(stream: Any, separator: int) -> Iterator[bytes | memoryview]:
-    """Yield text that ends where a line ends; the last may not."""
+def cut_at_lines(stream: Any, separator: int, spare: list[bytearray]) -> Iterator[bytes | memoryview]:
+    """Yield text that ends where a line ends; the last may not.
+
+    Whoever is done with a text may put what holds it among those to `spare`: fresh memory must be cleared first.
+    """
     rest = b""
     while True:
         # As much again as did not hold the end of a line, so that a long one is not looked through again and again.
         # Read behind what was left over: nothing is copied once more.
-        text = bytearray(len(rest) + max(CHUNK_BYTES, len(rest)) + PADDING)
+        room = len(rest) + max(CHUNK_BYTES, len(rest))
+        text = spare.pop() if spare else bytearray()
+        if len(text) < room + PADDING:
+            text = bytearray(room + PADDING + CHUNK_BYTES // 64)
         text[: len(rest)] = rest
-        read = stream.readinto(memoryview(text)[len(rest) : -PADDING])
+        read = stream.readinto(memoryview(text)[len(rest) : room])
         if not read:
             if rest.strip():
                 yield rest
