@@ -73,6 +73,15 @@ def _best_throughput(figures: Figures) -> float:
     return fastest(figures, "read-only", "read-only-2", "read-only-tuned") / fastest(figures, "ours")
 
 
+def _of_processor(figures: Figures) -> str:
+    """Reading keeps all cores busy: whatever is done besides takes time."""
+    read, ours = (float(figures[name]["best_cpu_seconds"]) for name in ("read-only-tuned", "ours"))
+    return (
+        f"reading, which keeps all cores busy, took {read:.2f} s of processor, the fit {ours:.2f} s: what the sums of "
+        "products alone must take is said of the file of 4,000,000 rows"
+    )
+
+
 def _against_gram(figures: Figures) -> float:
     return fastest(figures, "gram", "gram-2") / fastest(figures, "ours")
 
@@ -83,8 +92,20 @@ def _memory(figures: Figures) -> float:
 
 _TARGETS = (
     Target("file", "At least 0.7 of the throughput of only reading, pyarrow's defaults", _throughput, 0.7),
-    Target("file", "The same against only reading with pre_buffer=False (added later)", _tuned_throughput, 0.7),
-    Target("file", "At least 0.9 of only reading, the quicker of all three ways", _best_throughput, 0.9),
+    Target(
+        "file",
+        "The same against only reading with pre_buffer=False (added later)",
+        _tuned_throughput,
+        0.7,
+        reason=_of_processor,
+    ),
+    Target(
+        "file",
+        "At least 0.9 of only reading, the quicker of all three ways",
+        _best_throughput,
+        0.9,
+        reason=_of_processor,
+    ),
     Target("file", "Not slower than the quicker NumPy baseline", _against_gram, 1.0),
     Target("file", "Peak memory of the process below 0.7 GB", _memory, 0.7, at_least=False, timed=False),
 )
