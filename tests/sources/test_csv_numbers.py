@@ -96,7 +96,7 @@ def test_separators_that_numbers_have_are_not_plain() -> None:
 
 def test_chunks_of_plain_numbers_lie_between_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_chunks, "CHUNK_BYTES", 400)
-    monkeypatch.setattr(csv_chunks, "_FIRST_CHUNKS", 1)
+    monkeypatch.setattr(csv_chunks, "FIRST_CHUNKS", 1)
     made: list[bool] = []
 
     def watched(*given: object) -> pa.RecordBatch | None:

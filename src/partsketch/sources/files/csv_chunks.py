@@ -25,7 +25,7 @@ _MOST_THREADS = 8
 
 #: Chunks that a file has at least before compiled code is loaded for the others: 32 MB. To compile it, once after an
 #: installation, takes longer than to parse them.
-_FIRST_CHUNKS = 8
+FIRST_CHUNKS = 8
 
 _QUOTE, _LINE_FEED, _RETURN = ord('"'), ord("\n"), ord("\r")
 
@@ -69,7 +69,7 @@ def parsed_chunks(data_files: DataFiles, index: int, types: dict[str, Any], name
     plain = all(kind == pa.float64() for kind in types.values()) and may_be_plain(separator, data_files.csv.decimal)
 
     def parsed(chunk: bytes | memoryview, columns: Sequence[str], number: int = 0) -> list[Any]:
-        if plain and number >= _FIRST_CHUNKS and isinstance(chunk, memoryview):
+        if plain and number >= FIRST_CHUNKS and isinstance(chunk, memoryview):
             batch = plain_batch(chunk, separator, columns, names)
             if batch is not None:
                 spare.append(chunk.obj)  # type: ignore[arg-type]
