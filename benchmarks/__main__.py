@@ -80,8 +80,8 @@ def measure_accuracy(quick: bool, command: str, only: list[str]) -> None:
 def measure_estimators(quick: bool, command: str, only: list[str]) -> None:
     """Measure what each way to combine sketches loses ("losses"), and some more parts.
 
-    How often intervals hold ("coverage"), what other ways to estimate noise would lose ("rules"), and bytes and losses
-    of short sketches from many sites ("sites").
+    How often intervals hold ("coverage", with measured noise, and "coverage-estimated"), what other ways to estimate
+    noise would lose ("rules"), and bytes and losses of short sketches from many sites ("sites").
 
     Of the losses single rows may be asked for by how their names begin, without commas: "unlike noise 5".
     """
@@ -89,12 +89,14 @@ def measure_estimators(quick: bool, command: str, only: list[str]) -> None:
 
     path = results_folder(quick) / f"{ESTIMATORS}.json"
     found = json.loads(path.read_text()) if only else {}
-    names = [name for name in only if name not in ("losses", "coverage", "rules", "sites")]
+    names = [name for name in only if name not in ("losses", "coverage", "coverage-estimated", "rules", "sites")]
     if not only or "losses" in only or names:
         rows = running.run(quick, command, names, found)
         found |= {**environment(), "command": command, "rows": rows}
-    if not only or "coverage" in only:
-        found["coverage"] = {**environment(), "command": command, "rows": coverage.run(20 if quick else 1000)}
+    for part, noise in (("coverage", "measured"), ("coverage-estimated", "estimated")):
+        if not only or part in only:
+            rows = coverage.run(20 if quick else 1000, noise)
+            found[part] = {**environment(), "command": command, "rows": rows}
     if not only or "rules" in only:
         found["rules"] = {**environment(), "command": command, "rows": noise_rules.run(10 if quick else 600)}
     if not only or "sites" in only:

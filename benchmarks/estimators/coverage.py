@@ -30,6 +30,7 @@ class Setting:
     count: int
     size: int
     kind: str
+    noise: str
 
     def draw(self, rng: np.random.Generator) -> list[theory.PartitionMoments]:
         rows = np.full(self.count, 500)
@@ -43,21 +44,24 @@ class Setting:
         return parts
 
 
-def settings() -> Iterator[Setting]:
-    """Yield what is simulated."""
+def settings(noise: str) -> Iterator[Setting]:
+    """Yield what is simulated, with noise that is "measured" on the rows or "estimated" from the sketches."""
     for kind in ("gaussian", "orthogonal"):
-        yield Setting("uneven sizes", 5, SIZE, kind)
+        yield Setting("uneven sizes", 5, SIZE, kind, noise)
         for count, size in ((5, SIZE), (5, COLUMNS + 4), (20, SIZE)):
-            yield Setting("unlike noise", count, size, kind)
-        yield Setting("uneven sizes, unlike noise", 5, SIZE, kind)
+            yield Setting("unlike noise", count, size, kind, noise)
+        yield Setting("uneven sizes, unlike noise", 5, SIZE, kind, noise)
 
 
-def run(draws: int) -> list[dict[str, Any]]:
+def run(draws: int, noise: str) -> list[dict[str, Any]]:
     """Return the coverage of every setting, of fits that were weighted by information."""
     found = []
-    for setting in settings():
+    for setting in settings(noise):
         found.append(_covered(setting, draws))
-        print(f"estimators / coverage, {setting.name}, k = {setting.count}, {setting.kind}: {found[-1]}", flush=True)
+        print(
+            f"estimators / coverage, {setting.name}, k = {setting.count}, {setting.kind}, {setting.noise}: {found[-1]}",
+            flush=True,
+        )
     return found
 
 
@@ -83,7 +87,7 @@ def _covered(setting: Setting, draws: int) -> dict[str, Any]:
     shares = np.mean(np.array(held, dtype=float), axis=0)
     return {
         "name": setting.name, "k": setting.count, "sketch_size": setting.size, "kind": setting.kind,
-        "fits": len(losses), "loss": float(np.mean(losses)),
+        "noise": setting.noise, "fits": len(losses), "loss": float(np.mean(losses)),
         "certified": float(np.mean(claims) / np.mean(losses)),
         "certified_error": float(np.std(losses) / np.mean(losses) / math.sqrt(len(losses))),
         **dict(zip(("of_loss", "of_truth", "of_exact"), shares.tolist(), strict=True)),
@@ -100,10 +104,13 @@ def _fitted(
     else:
         rows = [orthogonal_rows(part.factor, size, part.row_count, int(rng.integers(2**60))) for part in parts]
     moments = theory.sketch_moments(rows, counts, sketch=setting.kind)
-    choice = theory.choose_stack(moments)
+    measured = None
+    if setting.noise == "measured":
+        measured = theory.MeasuredNoise([part.loss for part in parts], [part.row_count - part.rank for part in parts])
+    choice = theory.choose_stack(moments, measured=measured)
     if choice.taken != "information":
         return None
-    return theory.stacked_fit(moments.sketches, counts, setting.kind, choice.weights, choice.following)
+    return theory.stacked_fit(moments.sketches, counts, setting.kind, choice.weights, choice.following, measured)
 
 
 def _inside(fit: theory.StackedFit, covariance: theory.CoefficientCovariance, centre: FloatArray) -> list[float]:

@@ -68,11 +68,13 @@ def _is_asked(name: str, k: int, only: Sequence[str]) -> bool:
 class _Known:
     """What is known of each set of orthogonal sketches: the bound, and what estimating noise costs.
 
-    `distances` are those of "auto" from the fit that attains the bound: all that it loses more, on average.
+    `distances` are those of "auto" from the fit that attains the bound: all that it loses more, on average; the others
+    are those of weights whose noise is estimated from the sketches.
     """
 
     bounds: list[float] = field(default_factory=list)
     distances: list[float] = field(default_factory=list)
+    distances_if_estimated: list[float] = field(default_factory=list)
     prices: list[float] = field(default_factory=list)
     prices_without_numbers: list[float] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
@@ -93,6 +95,7 @@ def measured(design: Design, draws: int) -> dict[str, Any]:
     kept = {name: values for name, values in losses.items() if values}
     columns = parts[0].columns
     over, error = _ratio(known.distances, known.bounds)
+    if_estimated = _ratio(known.distances_if_estimated, known.bounds)
     return {
         "name": design.name, "k": design.count, "sketch_size": design.sketch_size, "columns": columns,
         "shared": design.shared, "draws": draws,
@@ -102,13 +105,16 @@ def measured(design: Design, draws: int) -> dict[str, Any]:
         # What it loses above the bound is its distance from the fit that attains it, in the mean: no other noise.
         "over_attaining": 1 + over,
         "over_attaining_error": error,
+        "over_if_estimated": 1 + if_estimated[0],
+        "over_if_estimated_error": if_estimated[1],
         "least_with_estimated_noise": _priced(known.prices, known.bounds),
         "least_with_estimated_noise_error": _ratio(known.prices, known.bounds[: len(known.prices)])[1],
         "without_numbers": _priced(known.prices_without_numbers, known.bounds),
         "taken": {name: known.taken.count(name) for name in sorted(set(known.taken))},
         "bytes": {
             "coefficients": 8 * columns,
-            "sketch": 8 * design.sketch_size * (columns + 1),
+            # And the noise, a sum and a count.
+            "sketch": 8 * design.sketch_size * (columns + 1) + 16,
             # A triangle; our files hold the square, zeros included.
             "exact": 4 * (columns + 1) * (columns + 2),
         },
@@ -146,30 +152,35 @@ def _estimates(
     with suppress(InputError):
         yield "inverse_variance", theory.sketch_weights(moments).values @ moments.coefficients
     yield "stack", theory.stacked_fit(moments.sketches, counts).solution
-    yield "auto", _auto(moments, known.taken)
+    # As files of these kinds tell it.
+    measured = theory.MeasuredNoise([part.loss for part in parts], [part.row_count - part.rank for part in parts])
+    yield "auto", _auto(moments, measured, known.taken)
     seeds = rng.integers(2**60, size=len(parts))
     turned = [
         orthogonal_rows(part.factor, size, part.row_count, int(seed)) for part, seed in zip(parts, seeds, strict=True)
     ]
     moments = theory.sketch_moments(turned, counts, sketch="orthogonal")
     yield "orthogonal_stack", theory.stacked_fit(moments.sketches, counts, "orthogonal").solution
-    auto = _auto(moments, None)
+    auto, estimated = _auto(moments, measured), _auto(moments, None)
     yield "orthogonal_auto", auto
     # Rows of H itself: a sketch is scaled by √(p/m), one with all rows is not.
     scales = np.sqrt([min(size / count, 1.0) for count in counts])
     rows = [scale * matrix for scale, matrix in zip(scales, turned, strict=True)]
     bound, attaining = _best(rows, parts, pooled, noise)
-    away = pooled.root @ (auto - attaining)
     known.bounds.append(bound / pooled.loss)
-    known.distances.append(float(away @ away) / pooled.loss)
+    for fit, distances in ((auto, known.distances), (estimated, known.distances_if_estimated)):
+        away = pooled.root @ (fit - attaining)
+        distances.append(float(away @ away) / pooled.loss)
     if np.ptp(noise) > 0 and len(known.prices) < _PRICED:
         whitened = [np.column_stack([row[:, :-1] @ pooled.inverse_root, row[:, -1]]) for row in rows]
         known.prices.append(least_price(whitened, noise, rng) / pooled.loss)
         known.prices_without_numbers.append(price_without_numbers(whitened, noise, rng) / pooled.loss)
 
 
-def _auto(moments: theory.SketchMoments, taken: list[str] | None) -> FloatArray:
-    choice = theory.choose_stack(moments)
+def _auto(
+    moments: theory.SketchMoments, measured: theory.MeasuredNoise | None, taken: list[str] | None = None
+) -> FloatArray:
+    choice = theory.choose_stack(moments, measured=measured)
     if taken is not None:
         taken.append(choice.taken)
     counts = moments.row_counts.astype(int).tolist()

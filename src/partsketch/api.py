@@ -40,6 +40,7 @@ def fit(
     fit_intercept: bool = True,
     averaging: str = "equal",
     weighting: str = "rows",
+    noise: str = "auto",
     alpha: float = 0.0,
     vcov: str | Mapping[str, str] = "iid",
     absorb: str | None = None,
@@ -71,7 +72,7 @@ def fit(
     features
         Names of the feature columns; None takes all others.
     method, n_partitions, partition_by, remainder, sketch, sketch_size, sparsity, fit_intercept, averaging, weighting, \
-alpha, vcov, absorb, route, engine, random_state
+noise, alpha, vcov, absorb, route, engine, random_state
         As in `SketchedRegression`; partition_by may also be "file".
     weights
         Name of a column of sample weights.
@@ -189,6 +190,11 @@ def sketch(
         Take random numbers from the operating system; neither seed nor row numbers are stored.
     round_rows
         Round the row count of a private summary to a multiple of this.
+    noise
+        "measured": keep the residual variance of the target's exact fit to these rows, one number more, found in the
+        same pass: weights of `combine` are then nearly as good as if noise were known. "estimated": leave it to the
+        sketches. "auto" measures where that costs no more than the sketch: for Gaussian and orthogonal ones, unless
+        private.
     epsilon, delta
         Promise differential privacy: sums of products with noise of OpenDP, one row added or removed. None promises
         nothing.

@@ -35,7 +35,7 @@ def _file(kind: str) -> tuple[str, int, bytes]:
     columns = {"a": a, "far": 1e9 + b, "y": a + b + y, "kind": ["u", "v", "w"] * 20, "w": np.exp(y)}
     columns["gap"] = np.where(np.arange(60) < 6, np.nan, a)
     table = pa.table(columns)
-    some: dict[str, Any] = {"sketch_size": 12, "random_state": 3, "site": "here"}
+    some: dict[str, Any] = {"sketch_size": 12, "random_state": 3, "site": "here", "noise": "estimated"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if kind == "gaussian":

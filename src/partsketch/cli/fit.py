@@ -120,6 +120,7 @@ def _exact_options(options: FitOptions) -> FitOptions:
         limits=None,
         averaging="equal",
         weighting="rows",
+        noise="auto",
         alpha=0.0,
         on_partition_error="raise",
         min_partitions=None,

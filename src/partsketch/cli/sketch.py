@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 @keyword_option("random_state", "Seed; sites may share one, their names make the numbers different.")
 @click.option("--private", is_flag=True, help="Random numbers of the operating system; no seed, no row numbers stored.")
 @click.option("--round-rows", type=int, default=1, help="With --private: round the row count to multiples of this.")
+@keyword_option(
+    "noise", "Tell the noise of the target, measured on the rows; auto: where that is cheap, unless private."
+)
 @click.option("--epsilon", type=float, help="Promise differential privacy: noise on the sums of products.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="With --epsilon: the δ of the promise.")
 @click.option("--bounds", type=NamedPath(), help="With --epsilon: TOML file of public bounds: age = [18, 90].")

@@ -7,6 +7,7 @@ import json
 import math
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from partsketch.sketches.accumulator import FloatArray
 from partsketch.summaries.tasks import Piece, TaskResult
 
 _MAGIC = b"PSTASKS\n"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _DIGEST_BYTES = 32
+#: Arrays of the sums beside a sketch.
+_BESIDE = 3
 
 
 def save_result(path: Path, fingerprint: str, tasks: Sequence[int], result: TaskResult) -> None:
@@ -64,7 +67,8 @@ def _parts(fingerprint: str, tasks: Sequence[int], result: TaskResult) -> Iterat
 
 def _arrays(piece: Piece) -> tuple[FloatArray, ...]:
     """Return the arrays of a piece; a centre that there is not has no entries."""
-    return (*piece.matrices, np.empty(0) if piece.centre is None else piece.centre, piece.target_range)
+    own = (*piece.matrices, np.empty(0) if piece.centre is None else piece.centre, piece.target_range)
+    return own if piece.beside is None else (*_arrays(piece.beside), *own)
 
 
 def _describe(piece: Piece) -> dict[str, Any]:
@@ -75,7 +79,21 @@ def _describe(piece: Piece) -> dict[str, Any]:
         "row_count": int(piece.row_count),
         "weight_sum": float(piece.weight_sum).hex(),
         "shapes": [list(array.shape) for array in _arrays(piece)],
+        "measured": piece.beside is not None,
     }
+
+
+def _piece(entry: dict[str, Any], arrays: Sequence[FloatArray]) -> Piece:
+    return Piece(
+        partition=entry["partition"],
+        segment=entry["segment"],
+        matrices=tuple(arrays[:-2]),
+        row_count=entry["row_count"],
+        weight_sum=float.fromhex(entry["weight_sum"]),
+        target_range=arrays[-1],
+        centre=arrays[-2] if arrays[-2].size else None,
+        level=entry["level"],
+    )
 
 
 def from_bytes(data: bytes, fingerprint: str) -> tuple[tuple[int, ...], TaskResult] | None:
@@ -97,16 +115,8 @@ def from_bytes(data: bytes, fingerprint: str) -> tuple[tuple[int, ...], TaskResu
             size = math.prod(shape)
             arrays.append(doubles[position : position + size].reshape(shape))
             position += size
-        pieces.append(
-            Piece(
-                partition=entry["partition"],
-                segment=entry["segment"],
-                matrices=tuple(arrays[:-2]),
-                row_count=entry["row_count"],
-                weight_sum=float.fromhex(entry["weight_sum"]),
-                target_range=arrays[-1],
-                centre=arrays[-2] if arrays[-2].size else None,
-                level=entry["level"],
-            )
-        )
+        # Sums beside a sketch are one matrix, with a centre and a range of its own.
+        beside = _piece(entry, arrays[:_BESIDE]) if entry["measured"] else None
+        own = arrays[_BESIDE:] if entry["measured"] else arrays
+        pieces.append(replace(_piece(entry, own), beside=beside))
     return tuple(header["tasks"]), TaskResult(tuple(pieces), header["dropped"], header["rows_seen"])

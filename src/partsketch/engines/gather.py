@@ -16,7 +16,7 @@ from partsketch.common.memory import give_back
 from partsketch.engines.base import Engine, TaskOutcome
 from partsketch.engines.run import run_tasks
 from partsketch.engines.tolerance import Tolerance
-from partsketch.engines.wholes import of_groups, passes_over, summaries_of, waiting_bytes
+from partsketch.engines.wholes import exact_of, of_groups, passes_over, summaries_of, waiting_bytes
 from partsketch.sketches.base import SEGMENT_ROWS, get_sketch
 from partsketch.sources.base import PartitionLeftOut, Source
 from partsketch.summaries.merge import PieceFold
@@ -51,6 +51,8 @@ class Gathered:
         Rows left out for missing values.
     left_out
         Partitions that failed or were late; nothing of them is in the rest.
+    last_exact
+        Exact summary of the last partition, where noise was measured: rows that are added to it need it.
     """
 
     summaries: Sequence[Summary]
@@ -60,6 +62,7 @@ class Gathered:
     target_range: FloatArray
     rows_dropped: int
     left_out: tuple[PartitionLeftOut, ...] = ()
+    last_exact: Summary | None = None
 
 
 def make_tasks(
@@ -151,6 +154,7 @@ def gather(
     target_range = np.array([[np.inf], [-np.inf]]) * np.ones(len(source.target_names))
     summaries: list[Summary] = []
     arrived: dict[int, tuple[int, float]] = {}
+    last: Summary | None = None
     # What a checkpoint keeps is of all partitions.
     for asked in [request] if checkpoint is not None else passes_over(source, request):
         collected = _collected(source, asked, engine, tolerance, checkpoint, tasks)
@@ -168,6 +172,8 @@ def gather(
                     target_range[0] = np.minimum(target_range[0], whole.target_range[0])
                     target_range[1] = np.maximum(target_range[1], whole.target_range[1])
                 summaries += summaries_of(partition, whole, asked, columns, collected.rows_seen)
+                if partition == partitioning.count - 1:
+                    last = exact_of(partition, whole, asked, columns, collected.rows_seen)
         if waiting_bytes(source, request) > _MUCH_MEMORY:
             give_back()
     return Gathered(
@@ -181,6 +187,7 @@ def gather(
             PartitionLeftOut(partitioning.names[partition], _rows_of(partition, partitioning), _why(error, tolerance))
             for partition, error in incomplete.items()
         ),
+        last_exact=last,
     )
 
 
@@ -235,7 +242,8 @@ def guided(
             f"sketch={sketch.kind!r} reads the rows twice, and what fails or is late the first time may not the second "
             "time: on_partition_error='drop' and deadline go with the other sketches."
         )
-    looked_at = gather(source, replace(request, specification=first, sketches_per_partition=1), engine)
+    first_request = replace(request, specification=first, sketches_per_partition=1, measures_noise=False)
+    looked_at = gather(source, first_request, engine)
     found = {summary.parts[0].stream: summary for summary in looked_at.summaries}
     # A partition may turn out to have no rows.
     nothing = np.zeros((1, columns))

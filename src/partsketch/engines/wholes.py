@@ -13,9 +13,10 @@ from partsketch.sketches.accumulator import FloatArray
 from partsketch.sketches.base import get_sketch
 from partsketch.sketches.centre import is_needed
 from partsketch.sources.base import Source
+from partsketch.summaries.measured import measured_noise, with_noise
 from partsketch.summaries.merge import PieceFold
 from partsketch.summaries.partitions import UNKNOWN_END
-from partsketch.summaries.provenance import About, Part
+from partsketch.summaries.provenance import About, Noise, Part
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import Piece, SummaryRequest
 
@@ -38,7 +39,8 @@ def piece_bytes(source: Source, request: SummaryRequest) -> int:
     """Return the bytes of one piece: all sketches of a partition, in twice the digits where they are exact."""
     width, size = _width(source, request), request.specification.size
     numbers = 2 * width * width if size is None else size * width
-    return 8 * numbers * len(request.sketches)
+    beside = 2 * width * width if request.sums_beside else 0
+    return 8 * (numbers * len(request.sketches) + beside)
 
 
 def waiting_bytes(source: Source, request: SummaryRequest) -> int:
@@ -122,6 +124,7 @@ def summaries_of(
     last = rows_seen if stop == UNKNOWN_END else stop
     dropped = 0 if bounds is None else last - start - whole.row_count
     about = About(weighted=whole.weight_sum != whole.row_count, rows_dropped=dropped)
+    noise = noise_of(exact_of(partition, whole, request, columns, rows_seen), columns, whole)
     # One matrix, or one for every sketch.
     matrices = whole.matrices * (len(request.sketches) // request.accumulators_per_partition)
     for number, matrix in zip(request.sketches, matrices, strict=True):
@@ -144,7 +147,7 @@ def summaries_of(
             sparsity=request.specification.sparsity,
             contiguous=bounds is not None,
         )
-        yield Summary(
+        made = Summary(
             matrix=sketch_rows,
             columns=columns,
             kind=sketch.summary_kind or request.specification.kind,
@@ -155,3 +158,20 @@ def summaries_of(
             centre=centre,
             about=about,
         )
+        yield with_noise(made, noise)
+
+
+def exact_of(
+    partition: int, whole: Piece, request: SummaryRequest, columns: tuple[str, ...], rows_seen: int
+) -> Summary | None:
+    """Return the exact summary from which the noise of a partition is measured; None where it is not."""
+    if not request.measures_noise:
+        return None
+    sums = whole.beside if request.sums_beside else whole
+    assert sums is not None
+    return next(summaries_of(partition, sums, request.exact, columns, rows_seen))
+
+
+def noise_of(exact: Summary | None, columns: tuple[str, ...], whole: Piece) -> tuple[Noise, ...]:
+    """Return the noise of the targets of a partition, as measured on its rows."""
+    return () if exact is None else measured_noise(exact, columns[len(columns) - whole.target_range.shape[1] :])

@@ -23,6 +23,7 @@ from partsketch.model.model import Model
 from partsketch.sketches.base import SketchSpecification, get_sketch
 from partsketch.sources.base import Source
 from partsketch.sources.shifted import ShiftedSource
+from partsketch.summaries.measured import measured_noise, with_noise
 from partsketch.summaries.partitions import Partitioning
 from partsketch.summaries.summary import Summary, common_centre, joined_rows
 from partsketch.summaries.tasks import SummaryRequest
@@ -136,10 +137,14 @@ def add_batch(
     partition = count - 1 if extends else count
     names = tuple(str(number) for number in range(partition + 1)) if method.by_partition else ("all",)
     bounds = (*[offset] * len(names), rows.row_count)
-    request = SummaryRequest(
-        specification, Partitioning(names, bounds), options.fit_intercept, row_count=rows.row_count - offset
-    )
     width = len(features) + len(source.target_names)
+    request = SummaryRequest(
+        specification,
+        Partitioning(names, bounds),
+        options.fit_intercept,
+        row_count=rows.row_count - offset,
+        measures_noise=options.measures_noise(specification, width),
+    )
     check_memory(Sizes(options.method, width, rows.row_count, len(names), specification.size))
     with one_thread_each():
         batch = gather(rows, request, engine)
@@ -175,14 +180,23 @@ def _merged(before: Gathered | None, batch: Gathered, names: tuple[str, ...], ex
     weights[-1] += sum(batch.weight_sums)
     if before is None:
         return replace(batch, names=names, row_counts=tuple(counts), weight_sums=tuple(weights))
-    summaries, new = list(before.summaries), batch.summaries[0]
+    summaries, new, exact = list(before.summaries), batch.summaries[0], batch.last_exact
     if extends:
         summaries[-1] = _extended(summaries[-1], new)
+        if before.last_exact is not None and exact is not None:
+            # What two batches leave together is not the sum of what each leaves alone: it takes the sums of both.
+            exact = _extended(before.last_exact, exact)
+            summaries[-1] = with_noise(summaries[-1], measured_noise(exact, _targets(exact, batch)))
     else:
         summaries.append(new)
     low = np.minimum(before.target_range[0], batch.target_range[0])
     high = np.maximum(before.target_range[1], batch.target_range[1])
-    return Gathered(tuple(summaries), names, tuple(counts), tuple(weights), np.stack([low, high]), 0)
+    target_range = np.stack([low, high])
+    return Gathered(tuple(summaries), names, tuple(counts), tuple(weights), target_range, 0, last_exact=exact)
+
+
+def _targets(exact: Summary, batch: Gathered) -> tuple[str, ...]:
+    return exact.columns[len(exact.columns) - batch.target_range.shape[1] :]
 
 
 def _extended(summary: Summary, new: Summary) -> Summary:

@@ -30,6 +30,7 @@ def fit_identity(source: Source, request: SummaryRequest, options: FitOptions) -
             "bounds": _digest(request.partitioning.bounds),
             "sketch": asdict(request.specification),
             "sketches per partition": request.sketches_per_partition,
+            "noise is measured": request.measures_noise,
             "first pass": _digest([guide.tolist() for guide in request.guides]),
         },
         "versions": {

@@ -66,7 +66,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
     _check_count(partitioning.count, len(unreadable), options)
     reasons = {"method": f"method={options.method!r} was asked for: {method.description}"}
     specification = SketchSpecification("triangular")
-    warnings: list[str] = []
+    warnings: tuple[str, ...] = ()
     if method.sketched:
         smallest = _smallest_partition(partitioning, source)
         stacked = partitioning.count if options.method == "stack" else 1
@@ -76,8 +76,8 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
         if size <= len(features) + 1:
             reasons["sketch_size"] += f"; all {stacked} together have {stacked * size} rows for {len(features)} columns"
         specification = SketchSpecification(options.sketch, size, options.seed, options.sparsity)
-        warnings += get_sketch(options.sketch).size_warnings(size, len(features))
-        if partitioning.bounds is not None and _checks_sizes(options):
+        warnings = get_sketch(options.sketch).size_warnings(size, len(features))
+        if partitioning.bounds is not None and options.fits_each_partition:
             sizes = [int(size) for size in np.diff(partitioning.bounds)]
             check_partition_sizes(sizes, partitioning.names, len(features), options.partition_by, sum(sizes) + left_out)
     else:
@@ -92,7 +92,10 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
             ", and reduced on sketches so that they shrink like the rows" if method.sketched else ""
         )
     sketches = options.n_partitions if method.sketched and not method.by_partition else 1
-    request = SummaryRequest(specification, partitioning, options.fit_intercept, sketches, source.row_count)
+    request = SummaryRequest(
+        specification, partitioning, options.fit_intercept, sketches, source.row_count,
+        measures_noise=options.measures_noise(specification, len(features) + len(source.target_names)),
+    )  # fmt: skip
     # Sparse rows may do without a factor; for others the factor, or something of its size, is made.
     may_refine = options.method == "exact" and options.route != "factor"
     if not (may_refine and (is_sparse(source) or options.route == "iterate")):
@@ -112,7 +115,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
                 rows = source if options.vcov == IID else source.leaving_labels()
                 gathered = gather(rows, request, engine, options.tolerance, checkpoint)
         _check_rows(gathered, options, len(features))
-        circumstances = ({**reasons, **(chosen or {})}, tuple(warnings), left_out, unreadable)
+        circumstances = ({**reasons, **(chosen or {})}, warnings, left_out, unreadable)
         errors = errors_asked(source, partitioning, engine, options.vcov)
         return finish_fit(source, options, engine.name, gathered, refined, *circumstances, errors=errors)
 
@@ -213,7 +216,7 @@ def _partition(source: Source, options: FitOptions) -> tuple[Source, Partitionin
     left_out = 0
     if options.remainder == "drop":
         assert rows is not None
-        if options.n_partitions > rows and not _checks_sizes(options):
+        if options.n_partitions > rows and not options.fits_each_partition:
             raise InputError(
                 f"n_partitions={options.n_partitions} with remainder='drop' would leave out all {rows} rows: give at "
                 f"most {rows}."
@@ -225,7 +228,7 @@ def _partition(source: Source, options: FitOptions) -> tuple[Source, Partitionin
         options.partition_by == "order"
         and rows is not None
         and options.n_partitions > rows
-        and not _checks_sizes(options)
+        and not options.fits_each_partition
     ):
         raise InputError(
             f"n_partitions={options.n_partitions} is larger than the number of rows, {rows}: give at most {rows}."
@@ -280,7 +283,7 @@ def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:
         if rows == 0:
             dropped = " without missing values and with a weight above zero" if gathered.rows_dropped else ""
             raise InputError(f"Partition {name!r} has no rows{dropped}: use fewer partitions.")
-    if _checks_sizes(options):
+    if options.fits_each_partition:
         sizes = list(gathered.row_counts)
         check_partition_sizes(sizes, gathered.names, columns, options.partition_by, sum(sizes))
     elif options.method == "stack" and options.alpha == 0 and sum(gathered.row_counts) < columns + 2:
@@ -288,12 +291,3 @@ def _check_rows(gathered: Gathered, options: FitOptions, columns: int) -> None:
             f"Too few rows: {columns} columns to estimate need at least {columns + 2}, and there are "
             f"{sum(gathered.row_counts)} in all; use method='exact'."
         )
-
-
-def _checks_sizes(options: FitOptions) -> bool:
-    """Whether every partition must keep enough rows for a fit of its own.
-
-    A ridge penalty makes do with fewer, and stacked sketches need enough rows together only.
-    """
-    method = METHODS[options.method]
-    return method.sketched and method.by_partition and method.combines_by == "average" and options.alpha == 0

@@ -65,6 +65,13 @@ class FitKeywords:
             choices=("auto", "rows", "information"),
         ),
     )
+    noise: str = field(
+        default="auto",
+        metadata=_told(
+            "Noise of partitions, for weights: measured with the sketch, or estimated; auto: measured if cheap.",
+            choices=("auto", "measured", "estimated"),
+        ),
+    )
     alpha: float = field(default=0.0, metadata=_told("Ridge penalty on all rows together."))
     vcov: Any = field(
         default="iid",

@@ -19,8 +19,9 @@ from partsketch.fitting.keywords import AUTO, FitKeywords, choices_of
 from partsketch.fitting.limits import Limits, limits_from
 from partsketch.fitting.robust.vcov import IID, clusters_of, kind_of, read_vcov
 from partsketch.model.methods import METHODS
-from partsketch.sketches.base import get_sketch, sparsity_refused
+from partsketch.sketches.base import SketchSpecification, get_sketch, sparsity_refused
 from partsketch.summaries.file_header import MOST_SKETCH_ROWS
+from partsketch.summaries.measured import is_cheap_beside
 
 #: Values of partition_by that do not name a column.
 RESERVED_PARTITIONS = ("order", "shuffle", "file")
@@ -40,6 +41,7 @@ class FitOptions:
     seed: int
     averaging: str = FitKeywords.averaging
     weighting: str = FitKeywords.weighting
+    noise: str = FitKeywords.noise
     alpha: float = FitKeywords.alpha
     on_partition_error: str = FitKeywords.on_partition_error
     deadline: float | None = None
@@ -66,7 +68,7 @@ class FitOptions:
         return cls(**{**same, **own})
 
     def __post_init__(self) -> None:
-        for name in ("method", "remainder", "averaging", "weighting", "route", "on_partition_error"):
+        for name in ("method", "remainder", "averaging", "weighting", "noise", "route", "on_partition_error"):
             if getattr(self, name) not in choices_of(name):
                 raise InputError(f"{name} is {getattr(self, name)!r}: choose {_listed(choices_of(name))}.")
         if self.limits is not None and self.method != AUTO:
@@ -90,6 +92,10 @@ class FitOptions:
             raise InputError(f"averaging={self.averaging!r} goes with the methods 'average' and 'partition' only.")
         if self.weighting != FitKeywords.weighting and self.method not in ("stack", AUTO):
             raise InputError(f"weighting={self.weighting!r} goes with method='stack', whose sketches have weights.")
+        if self.noise == "measured" and (self.weighting == "rows" or self.method not in ("stack", AUTO)):
+            raise InputError(
+                "noise='measured' is for weights: it goes with method='stack' and weighting='auto' or 'information'."
+            )
         if not isinstance(self.alpha, numbers.Real) or not 0 <= self.alpha < float("inf"):
             raise InputError(f"alpha is {self.alpha!r}: give a ridge penalty of at least 0.")
         if self.averaging != "equal" and self.alpha > 0:
@@ -170,6 +176,21 @@ class FitOptions:
                 f"{asked} needs partitions whose rows lie together: with partition_by={self.partition_by!r} rows that "
                 "are lost would be lost to every partition; use 'order' or 'file'."
             )
+
+    def measures_noise(self, specification: SketchSpecification, width: int) -> bool:
+        """Whether a fit with these sketches of so many columns measures the noise of its partitions."""
+        if self.method != "stack" or self.weighting == "rows" or self.alpha > 0 or self.noise == "estimated":
+            return False
+        return self.noise == "measured" or is_cheap_beside(specification, width)
+
+    @property
+    def fits_each_partition(self) -> bool:
+        """Whether every partition must keep enough rows for a fit of its own.
+
+        A ridge penalty makes do with fewer, and stacked sketches need enough rows together only.
+        """
+        method = METHODS[self.method]
+        return method.sketched and method.by_partition and method.combines_by == "average" and self.alpha == 0
 
     @property
     def tolerance(self) -> Tolerance:

@@ -67,7 +67,7 @@ def weighted_fit(summaries: Sequence[Summary], moments: FitMoments, choice: Stac
                 f"({p_value_phrase(test.p_value)}); use weighting='auto' or 'rows'"
             )
     counts = [summary.row_count for summary in summaries]
-    return stacked_fit(moments.sketches, counts, law, choice.weights, choice.following)
+    return stacked_fit(moments.sketches, counts, law, choice.weights, choice.following, choice.measured)
 
 
 def require_even_samples(summaries: Sequence[Summary], moments: FitMoments) -> None:

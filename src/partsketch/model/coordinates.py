@@ -142,7 +142,7 @@ def standardise(
     spread = unit[len(features) :]
     unit[len(features) :] = np.where((spread > _LARGEST) | (spread < _SMALLEST), spread, 1.0)
     coordinates = Coordinates(len(features), free, centre[chosen], unit)
-    standard = _Standard(summaries, columns, picked, unit)
+    standard = _Standard(summaries, features, targets, picked, unit)
     return coordinates, tuple(standard) if picked.are_few else standard
 
 
@@ -211,9 +211,24 @@ class _Standard(Sequence[Summary]):
     """Summaries in units of their columns, made when they are looked at: thousands of them would be a second copy."""
 
     def __init__(
-        self, summaries: Sequence[Summary], columns: tuple[str, ...], picked: _Picked, unit: FloatArray
+        self,
+        summaries: Sequence[Summary],
+        features: tuple[str, ...],
+        targets: tuple[str, ...],
+        picked: _Picked,
+        unit: FloatArray,
     ) -> None:
-        self._summaries, self._columns, self._picked, self._unit = summaries, columns, picked, unit
+        self._summaries, self._columns, self._picked, self._unit = summaries, features + targets, picked, unit
+        self._features = set(features)
+        self._target_units = dict(zip(targets, unit[len(features) :].tolist(), strict=True))
+
+    def _summary(self, number: int) -> Summary:
+        """Return a summary whose noise is in units of its targets."""
+        summary = self._summaries[number]
+        if not summary.about.noise:
+            return summary
+        about = summary.about.with_noise_in(self._target_units, set(summary.columns), self._features)
+        return summary.told(summary.parts, about)
 
     def __len__(self) -> int:
         return len(self._summaries)
@@ -229,9 +244,10 @@ class _Standard(Sequence[Summary]):
             return tuple(self[i] for i in range(*number.indices(len(self))))
         part, unit = self._picked[number], self._unit
         if self._picked.triangles is not None:
-            return _Scaled.made(self._summaries[number], self._columns, part.high, self._picked.triangles[number], unit)
+            triangle = self._picked.triangles[number]
+            return _Scaled.made(self._summary(number), self._columns, part.high, triangle, unit)
         return replace(
-            self._summaries[number],
+            self._summary(number),
             matrix=_divided(part.high, unit),
             low=part.low / unit if part.low.strides[0] else None,
             centre=np.zeros(len(self._columns)),

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.solution import Solution
-from partsketch.model.moments import moments_of_sketches
+from partsketch.model.moments import FitMoments, moments_of_sketches
 from partsketch.model.regression import Combination, Regression, combine_solution, solve_summary
 from partsketch.sketches.base import get_sketch, law_of_kind
 from partsketch.summaries.stack import stack_all
 from partsketch.summaries.summary import Summary
+from partsketch.theory.measured_noise import MeasuredNoise
 from partsketch.theory.partition_certificate import row_shares
-from partsketch.theory.stack_weights import StackChoice, choose_stack, weights_by_counts
+from partsketch.theory.stack_weights import StackChoice, choose_stack, measured_weights, weights_by_counts
 from partsketch.theory.stacking import stacked_fit
 
 FloatArray = NDArray[np.float64]
@@ -45,14 +46,15 @@ def _moved(solution: Solution, summaries: Sequence[Summary], regression: Regress
     """Return the coefficients of one target, mixed with the average or moved towards exact least squares."""
     stacked = solution.coefficients[:, 0]
     try:
-        moments = moments_of_sketches(summaries, regression.features, regression.targets[0], regression.free_columns)
+        asked = (regression.features, regression.targets[0], regression.free_columns)
         if choice.taken == "mixture":
+            moments = moments_of_sketches(summaries, *asked)
             average = row_shares(moments) @ moments.coefficients
             return np.asarray((1 - choice.share) * stacked + choice.share * average)
-        counts = moments.row_counts.astype(int).tolist()
-        step = stacked_fit(moments.sketches, counts, moments.law, choice.weights).step
+        sketches, counts = FitMoments(summaries, *asked).sketches, [summary.row_count for summary in summaries]
+        step = stacked_fit(sketches, counts, law_of_kind(summaries[0].kind), choice.weights).step
     except InputError:
-        # Sketches are too short for moments, or the fit has no certificate either; weights by counts need no step.
+        # The fit has no certificate either; weights by counts need no step.
         return stacked
     return np.asarray(stacked + step) if solution.rank == len(stacked) else stacked
 
@@ -105,9 +107,10 @@ def _choice(summaries: Sequence[Summary], regression: Regression, target: str) -
     if regression.weighting == "rows":
         return StackChoice("rows", equal, 0.0, _as_asked(summaries))
     least, columns = min(len(summary.matrix) for summary in summaries), len(regression.features)
+    measured = measured_of(summaries, target)
     try:
         moments = moments_of_sketches(summaries, regression.features, target, regression.free_columns)
-        return choose_stack(moments, regression.weighting)
+        return choose_stack(moments, regression.weighting, measured)
     except InputError as error:
         why = str(error).rstrip(".")
     if least <= columns:
@@ -115,5 +118,18 @@ def _choice(summaries: Sequence[Summary], regression: Regression, target: str) -
     if regression.weighting == "auto":
         return StackChoice("rows", equal, 0.0, f"nothing can be said of weights: {why}")
     sizes, counts = [summary.height for summary in summaries], [summary.row_count for summary in summaries]
-    weights = weights_by_counts(sizes, counts, law_of_kind(summaries[0].kind))
-    return StackChoice("information", weights, 0.0, f"as asked, by counts of rows alone: {why}")
+    law = law_of_kind(summaries[0].kind)
+    if measured is not None:
+        weights, following = measured_weights(sizes, counts, law, measured)
+        reason = f"as asked, by counts of rows and noise measured on them: {why}"
+        return StackChoice("information", weights, 0.0, reason, None, following, measured)
+    reason = f"as asked, by counts of rows alone: {why}"
+    return StackChoice("information", weights_by_counts(sizes, counts, law), 0.0, reason)
+
+
+def measured_of(summaries: Sequence[Summary], target: str) -> MeasuredNoise | None:
+    """Return the noise of a target as all partitions measured it on this regression; None where one did not."""
+    found = [one for summary in summaries for one in summary.about.noise if one.target == target]
+    if len(found) < len(summaries):
+        return None
+    return MeasuredNoise([one.residual_sum for one in found], [one.freedom for one in found])

@@ -228,6 +228,7 @@ def options_from(candidate: Candidate, options: FitOptions) -> FitOptions:
         sparsity=options.sparsity if get_sketch(candidate.sketch or options.sketch).default_sparsity else None,
         averaging=options.averaging if candidate.method in ("average", "partition") else "equal",
         weighting=options.weighting if candidate.method == "stack" else "rows",
+        noise=options.noise if candidate.method == "stack" else "auto",
         limits=None,
     )
 

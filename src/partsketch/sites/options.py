@@ -11,6 +11,7 @@ from typing import Any, Self
 from partsketch.common.counts import refuse_too_many
 from partsketch.common.errors import InputError
 from partsketch.fitting.data_request import DataKeywords
+from partsketch.fitting.keywords import FitKeywords, choices_of
 from partsketch.fitting.options import RESERVED_PARTITIONS, seed_from
 from partsketch.sites.disclosure.concerns import LEAST_LEVEL_ROWS, check_names
 from partsketch.sketches.base import SketchSpecification, get_sketch
@@ -29,6 +30,7 @@ class SketchKeywords(DataKeywords, total=False):
     label: str
     private: bool
     round_rows: int
+    noise: str
     delta: float
     bounds: Mapping[str, Any] | str | PathLike[str] | None
     ledger: str | PathLike[str] | None
@@ -57,6 +59,9 @@ class SketchOptions:
         Random numbers from the operating system; neither seed nor row numbers are told.
     round_rows
         Private row counts are rounded to multiples of this.
+    noise
+        Whether the noise of the targets is "measured" on the rows in the same pass and told in the file, or left to be
+        "estimated" from sketches; "auto" measures where that costs no more than the sketch.
     epsilon, delta
         A promise of differential privacy: the summary is of sums of products with noise that keeps it. None promises
         nothing.
@@ -81,6 +86,7 @@ class SketchOptions:
     label: str = ""
     private: bool = False
     round_rows: int = 1
+    noise: str = FitKeywords.noise
     epsilon: float | None = None
     delta: float = 1e-6
     bounds: Mapping[str, Any] | str | PathLike[str] | None = None
@@ -121,6 +127,7 @@ class SketchOptions:
         if not isinstance(self.round_rows, int) or self.round_rows < 1:
             raise InputError(f"round_rows is {self.round_rows!r}: give a whole number, at least 1.")
         self._check_promise()
+        self._check_noise(kind.is_random)
         if self.allow is not None:
             check_names(self.allow)
         least = self.least_level_rows
@@ -133,6 +140,16 @@ class SketchOptions:
             raise InputError("round_rows goes with private sketches only: others tell their row numbers anyway.")
         elif self.seed is None and self.epsilon is None:
             raise ValueError("a sketch that is not private needs a seed")
+
+    def _check_noise(self, random: bool) -> None:
+        if self.noise not in choices_of("noise"):
+            raise InputError(f"noise is {self.noise!r}: choose from {', '.join(choices_of('noise'))}.")
+        if self.noise != "measured":
+            return
+        if self.private or self.epsilon is not None:
+            raise InputError("noise='measured' does not go with private files: it is an exact number of the rows.")
+        if not random:
+            raise InputError("noise='measured' goes with sketches: an exact summary tells its noise itself.")
 
     def _check_promise(self) -> None:
         """Refuse what does not go with a promise, or needs one."""

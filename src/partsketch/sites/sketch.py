@@ -26,6 +26,7 @@ from partsketch.sources.encoding import NOTHING_ENCODED
 from partsketch.summaries.file import LARGEST_BODY
 from partsketch.summaries.file_header import MOST_COLUMNS, MOST_SKETCH_ROWS, name_fault
 from partsketch.summaries.group_summaries import GroupSummaries
+from partsketch.summaries.measured import is_cheap_beside
 from partsketch.summaries.partitions import Partitioning, make_partitioning, single_partition
 from partsketch.summaries.provenance import About, Part, site_seed
 from partsketch.summaries.summary import Summary
@@ -71,6 +72,7 @@ def sketch_source(source: Source, options: SketchOptions, engine: Engine) -> Ske
     )
     with one_thread_each():
         request = SummaryRequest(specification, partitioning, options.fit_intercept, row_count=source.row_count)
+        request = replace(request, measures_noise=_measures_noise(source, options, specification))
         _check_sizes(source, request)
         if options.sketch == "triangular" and options.fit_intercept and partitioning.bounds is None:
             rows = group_segment_rows(len(names) + 1, partitioning.count)
@@ -142,6 +144,17 @@ def _cut(source: Source, options: SketchOptions, seed: int) -> tuple[Source, Par
     return source, make_partitioning(source, by, count, "spread", seed)
 
 
+def _measures_noise(source: Source, options: SketchOptions, specification: SketchSpecification) -> bool:
+    """Whether the file tells the noise of its targets; refuse to measure where there is none, or where it may not."""
+    width = int(options.fit_intercept) + len(source.feature_names) + len(source.target_names)
+    if options.noise != "measured":
+        free = options.noise == "auto" and bool(source.target_names) and not options.private
+        return free and is_cheap_beside(specification, width)
+    if not source.target_names:
+        raise InputError("noise='measured' is that of a target: name one (--target).")
+    return True
+
+
 def _size(source: Source, options: SketchOptions) -> int:
     """Return the sketch rows: by default a function of the columns alone, so that sites agree without talking."""
     if options.sketch_size is not None:
@@ -190,6 +203,7 @@ def _all_signed(
     signed = []
     for number, summary in enumerate(summaries):
         part, said = story(number, summary.parts[0])
+        said = replace(said, noise=summary.about.noise)
         signed.append(_private(summary, options, part, said) if options.private else summary.told((part,), said))
     return tuple(signed)
 

@@ -136,6 +136,8 @@ class Sketch(Merging, ABC):
         Whether columns that are held as codes are summed as such.
     by_group
         Whether all partitions are summed side by side, in one table; only the library itself asks for such kinds.
+    sums_products
+        Whether its pass sums all products exactly, so that noise is measured for nothing.
     summary_kind
         Kind of the summaries that it makes, if that is not its own.
     segment_rows
@@ -158,6 +160,7 @@ class Sketch(Merging, ABC):
     default_sparsity: int | None = None
     takes_codes: bool = False
     by_group: bool = False
+    sums_products: bool = False
     summary_kind: str = ""
 
     @abstractmethod

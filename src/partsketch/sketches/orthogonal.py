@@ -118,6 +118,7 @@ class OrthogonalSketch(TriangularSketch):
     shares_pass = True
     can_be_private = True
     is_summable = False
+    sums_products = True
 
     def concluded_rows(
         self, specification: SketchSpecification, matrix: FloatArray, row_count: int, stream: int = 0

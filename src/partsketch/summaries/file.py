@@ -10,7 +10,7 @@ import hashlib
 import json
 import struct
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.reading import ordinary_file
 from partsketch.summaries.file_header import check, contents, header_of, parse
 from partsketch.summaries.file_rules import HeaderError, check_numbers
+from partsketch.summaries.noise_rules import check_noise
 from partsketch.summaries.summary import Summary
 
 MAGIC = b"PSKETCH\n"
@@ -25,6 +26,8 @@ MAGIC = b"PSKETCH\n"
 PLAIN_VERSION, CENTRED_VERSION = 1, 2
 #: Version 3 holds many summaries (`collection_file.py`), version 4 sums of products with noise (`noisy_file.py`).
 COLLECTION_VERSION, NOISY_VERSION = 3, 4
+#: Version 5 tells the noise of its targets, measured on the rows; it has a centre and a second matrix or has not.
+MEASURED_VERSION = 5
 LARGEST_HEADER = 2**22
 LARGEST_BODY = 2**31
 
@@ -37,13 +40,14 @@ def to_bytes(summary: Summary) -> bytes:
     """Return a summary as a file."""
     values = header_of(summary)
     try:
-        version = CENTRED_VERSION if "centre" in values else PLAIN_VERSION
+        version = _version_of(values)
         sketch = check(values)
         rows, columns = summary.matrix.shape
         body = [summary.matrix]
-        if version == CENTRED_VERSION:
+        if "centre" in values:
             body.append(np.zeros((rows, columns)) if summary.low is None else summary.low)
         check_numbers(values, sketch, body)
+        check_noise(summary, sketch)
         header = json.dumps(values, sort_keys=True, ensure_ascii=False).encode()
         _check_sizes(len(header), rows * len(body), columns)
     except HeaderError as error:
@@ -72,25 +76,36 @@ def read(stream: BinaryIO, size: int, name: str) -> Summary:
             raise InputError(f"{name} holds several summaries: read it with `read_summaries`.")
         if version == NOISY_VERSION:
             raise InputError(f"{name} holds sums of products with noise, made with epsilon: `combine` alone takes it.")
-        if version not in (PLAIN_VERSION, CENTRED_VERSION):
-            age = "newer" if version > CENTRED_VERSION else "older"
+        if version not in (PLAIN_VERSION, CENTRED_VERSION, MEASURED_VERSION):
+            age = "newer" if version > MEASURED_VERSION else "older"
             raise InputError(
-                f"{name} has format version {version}, {age} than {CENTRED_VERSION}: "
-                f"{'update partsketch' if version > CENTRED_VERSION else 'make it again'}."
+                f"{name} has format version {version}, {age} than {MEASURED_VERSION}: "
+                f"{'update partsketch' if version > MEASURED_VERSION else 'make it again'}."
             )
-        return _read_rest(stream, size, prefix, header_bytes, 1 if version == PLAIN_VERSION else 2)
+        return _read_rest(stream, size, prefix, header_bytes, version)
     except HeaderError as error:
         raise InputError(f"{name} is damaged or not a valid sketch file: {error}.") from error
 
 
-def _read_rest(stream: BinaryIO, size: int, prefix: bytes, header_bytes: int, matrices: int) -> Summary:
+def _version_of(values: dict[str, Any]) -> int:
+    """Return the version of a file with this header."""
+    if "noise" in values:
+        return MEASURED_VERSION
+    return CENTRED_VERSION if "centre" in values else PLAIN_VERSION
+
+
+def _read_rest(stream: BinaryIO, size: int, prefix: bytes, header_bytes: int, version: int) -> Summary:
     _check_sizes(header_bytes, 0, 0)
     if size < _PREFIX.size + header_bytes + _DIGEST_BYTES:
         raise HeaderError("it is cut short")
     header = stream.read(header_bytes)
     values = parse(header)
-    if ("centre" in values) != (matrices == 2):
-        raise HeaderError("a centre goes with format version 2, and only with it")
+    if _version_of(values) != version:
+        raise HeaderError(
+            "a centre goes with format version 2, measured noise with version 5 whether there is a centre or not, and "
+            "neither with version 1"
+        )
+    matrices = 2 if "centre" in values else 1
     sketch = check(values)
     rows, columns = values["sketch_rows"], len(values["columns"])
     _check_sizes(header_bytes, rows * matrices, columns)
@@ -114,7 +129,7 @@ def _read_rest(stream: BinaryIO, size: int, prefix: bytes, header_bytes: int, ma
         raise HeaderError("its contents do not match its checksum")
     check_numbers(values, sketch, list(matrix))
     parts, about = contents(values)
-    return Summary(
+    summary = Summary(
         matrix=matrix[0],
         low=matrix[1] if matrices == 2 else None,
         centre=np.array(values.get("centre", ()), dtype=np.float64),
@@ -125,6 +140,8 @@ def _read_rest(stream: BinaryIO, size: int, prefix: bytes, header_bytes: int, ma
         weight_sum=float(values["weight_sum"]),
         about=about,
     )
+    check_noise(summary, sketch)
+    return summary
 
 
 def _check_sizes(header_bytes: int, rows: int, columns: int) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 from partsketch.sketches.base import Sketch, get_sketch
 from partsketch.sources.encoding import Encoding
 from partsketch.summaries.file_rules import HeaderError, check_rules, design_of
-from partsketch.summaries.provenance import About, Part
+from partsketch.summaries.noise_rules import check_noise_header
+from partsketch.summaries.provenance import About, Noise, Part
 from partsketch.summaries.summary import Summary
 
 #: Limits of the format, checked before memory is set aside.
@@ -52,6 +53,7 @@ def header_of(summary: Summary) -> dict[str, Any]:
         **({} if about.encoding.design is None else {"design": asdict(about.encoding.design)}),
         "drop_first": about.encoding.drop_first,
         "kind": summary.kind,
+        **({"noise": [asdict(noise) for noise in about.noise]} if about.noise else {}),
         "levels": [[column, list(levels)] for column, levels in about.encoding.levels],
         "parts": [
             {
@@ -115,7 +117,10 @@ def check(values: dict[str, Any]) -> Sketch:
         raise HeaderError(f"this version does not know the sketch {values['kind']!r}") from error
     for part in values["parts"]:
         _take(part, _PART, "part")
+    for noise in values.get("noise", ()):
+        _take(noise, _NOISE, "noise")
     check_rules(values, sketch, contents(values)[0])
+    check_noise_header(values, sketch)
     return sketch
 
 
@@ -135,6 +140,9 @@ def contents(values: dict[str, Any]) -> tuple[tuple[Part, ...], About]:
     about = About(
         targets=tuple(values["targets"]),
         encoding=Encoding(levels, values["drop_first"], design_of(values)),
+        noise=tuple(
+            Noise(one["target"], float(one["residual_sum"]), one["freedom"]) for one in values.get("noise", ())
+        ),
         **{key: values[key] for key in ("weighted", "private", "rounded_to", "rows_dropped")},
     )
     return parts, about
@@ -215,7 +223,17 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
 }
 
 #: Keys that only some headers have.
-_OPTIONAL: dict[str, Callable[[Any], bool]] = {"centre": _is_numbers, "design": lambda value: isinstance(value, dict)}
+_OPTIONAL: dict[str, Callable[[Any], bool]] = {
+    "centre": _is_numbers,
+    "design": lambda value: isinstance(value, dict),
+    "noise": lambda value: isinstance(value, list) and bool(value),
+}
+
+_NOISE: dict[str, Callable[[Any], bool]] = {
+    "target": _is_name,
+    "residual_sum": lambda value: _is_weight(value) and value > 0,
+    "freedom": _count(1, LARGEST_COUNT),
+}
 
 _PART: dict[str, Callable[[Any], bool]] = {
     "site": _is_name,

@@ -30,7 +30,7 @@ Header = dict[str, Any]
 _ROUNDING, _WEIGHTED_ROUNDING = 1e-9, 1e-6
 #: A sum of squares of Gaussian numbers that is less likely than this is not one: of a million million honest files one
 #: is refused.
-_IMPOSSIBLE = 1e-12
+IMPOSSIBLE = 1e-12
 #: Sums of weights are told to two digits where counts are rounded.
 _ROUNDED_WEIGHTS = 0.05
 
@@ -218,8 +218,8 @@ def _is_sum_of_weights(found: float, values: Header, sketch: Sketch) -> bool:
     size = min(part["size"] for part in parts)
     away = (values["rounded_to"] - 1) * len(parts) if not values["weighted"] else _ROUNDED_WEIGHTS * expected
     least, most = (expected - away, expected + away) if values["rounded_to"] > 1 else (expected, expected)
-    too_small = least > 0 and bool(chdtr(size, size * found / least) < _IMPOSSIBLE)
-    return not (too_small or bool(chdtrc(size, size * found / most) < _IMPOSSIBLE))
+    too_small = least > 0 and bool(chdtr(size, size * found / least) < IMPOSSIBLE)
+    return not (too_small or bool(chdtrc(size, size * found / most) < IMPOSSIBLE))
 
 
 def _may_be_ones_with_signs(found: float, values: Header, sketch: Sketch) -> bool:
@@ -238,7 +238,7 @@ def _may_be_ones_with_signs(found: float, values: Header, sketch: Sketch) -> boo
     together = SignSums(
         max(law.share for law in known), sum(law.arguments for law in known), max(law.spread for law in known)
     )
-    return may_be_ones(found, count, together, _IMPOSSIBLE)
+    return may_be_ones(found, count, together, IMPOSSIBLE)
 
 
 def _positions(part: Header) -> int | None:

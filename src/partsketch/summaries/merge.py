@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from partsketch.sketches.base import Merging
+from partsketch.sketches.base import Merging, get_sketch
 from partsketch.summaries.merge_tree import TreeFold
 from partsketch.summaries.tasks import Piece, TaskResult
 from partsketch.summaries.waiting_room import WaitingRoom
@@ -92,7 +92,14 @@ def _merged(merging: Merging, first: Piece, second: Piece) -> Piece:
         target_range=target_range,
         centre=first.centre,
         level=first.level,
+        beside=_merged_beside(first.beside, second.beside),
     )
+
+
+def _merged_beside(first: Piece | None, second: Piece | None) -> Piece | None:
+    if first is None or second is None:
+        return None
+    return _merged(get_sketch("triangular"), first, second)
 
 
 def _around_one_centre(merging: Merging, first: Piece, second: Piece) -> tuple[Piece, Piece]:

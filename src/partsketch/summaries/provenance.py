@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -122,6 +122,25 @@ def _place(entry: Owned[T]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
+class Noise:
+    """What exact least squares of a target on all columns that are no targets leaves of the rows of one partition.
+
+    Attributes
+    ----------
+    target
+        Its name.
+    residual_sum
+        Residual sum of squares, rows multiplied by the roots of their weights.
+    freedom
+        Rows less the rank of the features.
+    """
+
+    target: str
+    residual_sum: float
+    freedom: int
+
+
+@dataclass(frozen=True)
 class About:
     """What the maker of a summary tells of it besides its numbers.
 
@@ -139,6 +158,8 @@ class About:
         The row count is rounded to a multiple of this; 1 when it is exact.
     rows_dropped
         Rows left out for missing values; None when that is not told.
+    noise
+        Noise of every target as measured on the rows; empty where it was not.
     """
 
     targets: tuple[str, ...] = ()
@@ -147,9 +168,10 @@ class About:
     private: bool = False
     rounded_to: int = 1
     rows_dropped: int | None = 0
+    noise: tuple[Noise, ...] = ()
 
     def joined(self, other: About) -> About:
-        """Return what can be told of the rows of both together."""
+        """Return what can be told of the rows of both together: noise cannot, its numbers are of each alone."""
         known = self.rows_dropped is not None and other.rows_dropped is not None
         return About(
             targets=self.targets if self.targets == other.targets else (),
@@ -160,18 +182,27 @@ class About:
             rows_dropped=(self.rows_dropped or 0) + (other.rows_dropped or 0) if known else None,
         )
 
+    def with_noise_in(self, units: Mapping[str, float], columns: set[str], features: set[str]) -> About:
+        """Return the same with noise of these targets in their units; without any where it is of other features."""
+        known = features == columns - {one.target for one in self.noise}
+        told = [(one, units[one.target]) for one in self.noise if known and one.target in units]
+        # Squares of units may be beyond doubles.
+        noise = tuple(replace(one, residual_sum=one.residual_sum / unit / unit) for one, unit in told)
+        return replace(self, noise=noise)
+
     def narrowed(self, columns: Sequence[str]) -> About:
         """Return what can be told when these columns are left; text of which indicators are gone is not encoded."""
         kept = set(columns)
         targets = tuple(name for name in self.targets if name in kept)
         if self.encoding.design is not None:
             features = [name for name in columns if name in self.encoding.design.feature_names]
-            return replace(self, targets=targets, encoding=self.encoding.narrowed(features, targets))
+            return replace(self, targets=targets, encoding=self.encoding.narrowed(features, targets), noise=())
         levels = tuple(pair for pair in self.encoding.levels if kept.issuperset(self.encoding.indicator_names(pair[0])))
         return replace(
             self,
             targets=targets,
             encoding=Encoding(levels, self.encoding.drop_first) if levels else NOTHING_ENCODED,
+            noise=(),
         )
 
 

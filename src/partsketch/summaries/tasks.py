@@ -65,6 +65,8 @@ class SummaryRequest(PassRequest):
         Row numbers of a segment; 0 takes as many as the kind of sketch should have.
     sketch_group
         Sketches of every partition that this pass makes, where they are too many for one; None means all.
+    measures_noise
+        Whether the residual variance of the exact fit to each partition is found in the same pass.
     """
 
     specification: SketchSpecification
@@ -77,6 +79,7 @@ class SummaryRequest(PassRequest):
     segment_rows: int = 0
     group: range | None = None
     sketch_group: range | None = None
+    measures_noise: bool = False
 
     def __post_init__(self) -> None:
         if not self.segment_rows:
@@ -86,6 +89,19 @@ class SummaryRequest(PassRequest):
     def merging(self) -> Sketch:
         """The kind of sketch, which says how two of them are merged."""
         return get_sketch(self.specification.kind)
+
+    @property
+    def exact(self) -> SummaryRequest:
+        """The request for exact summaries of the same partitions, in the same pieces."""
+        one = SketchSpecification("triangular")
+        return SummaryRequest(
+            one, self.partitioning, self.fit_intercept, 1, self.row_count, segment_rows=self.segment_rows
+        )
+
+    @property
+    def sums_beside(self) -> bool:
+        """Whether noise is measured, and takes sums of products that the sketch does not make anyway."""
+        return self.measures_noise and not self.merging.sums_products
 
     @property
     def sketches(self) -> range:
@@ -108,6 +124,11 @@ class SummaryRequest(PassRequest):
 
     def feeder(self, source: Source, partition: int, segment: int, done: Feeder | None = None) -> Feeder:
         """Return a feeder of sketches."""
+        if self.sums_beside:
+            from partsketch.summaries.measured import MeasuringFeeder
+
+            beside = done if isinstance(done, MeasuringFeeder) else None
+            return MeasuringFeeder(source, self, partition, segment, beside)
         if self.merging.takes_codes and source.codes.pay_off:
             from partsketch.summaries.coded_feeder import CodedFeeder as Kind
         else:
@@ -149,6 +170,8 @@ class Piece:
     level
         Height in the tree along which segments are merged: the piece holds the 2^level segments from
         segment · 2^level on; 0 is one segment.
+    beside
+        Exact sums of products of the same rows, where noise is measured beside a sketch.
     """
 
     partition: int
@@ -159,6 +182,7 @@ class Piece:
     target_range: FloatArray
     centre: FloatArray | None = None
     level: int = 0
+    beside: Piece | None = None
 
 
 @dataclass(frozen=True)

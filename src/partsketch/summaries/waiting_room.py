@@ -9,8 +9,9 @@ from __future__ import annotations
 import tempfile
 import weakref
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,15 +52,15 @@ class WaitingRoom:
 
         None while there is room for all; then half of what there is room for, so that few additions find none.
         """
-        most = max(2, self._most_bytes // max(1, sum(matrix.nbytes for matrix in one.matrices)))
+        most = max(2, self._most_bytes // max(1, sum(matrix.nbytes for matrix in _all_matrices(one))))
         return most // 2 if self._is_usable and waiting - self._parked[one.partition] > most else None
 
     def parked(self, piece: Piece) -> Piece:
         """Return the piece without its matrices, which are in the file; the piece itself if they cannot be."""
-        if isinstance(piece, _Parked) or not self._is_usable or not all(map(_is_plain, piece.matrices)):
+        if isinstance(piece, _Parked) or not self._is_usable or not all(map(_is_plain, _all_matrices(piece))):
             return piece
         try:
-            places = tuple((self._written(matrix), matrix.shape) for matrix in piece.matrices)
+            places = tuple((self._written(matrix), matrix.shape) for matrix in _all_matrices(piece))
         except OSError:
             # What has been written before is still there.
             self._is_usable = False
@@ -67,14 +68,13 @@ class WaitingRoom:
         self._parked[piece.partition] += 1
         self._all_parked += 1
         self.most_parked = max(self.most_parked, self._all_parked)
-        return _Parked(**{**piece.__dict__, "matrices": ()}, places=places)
+        return _Parked(**_with_matrices(piece, ()), places=places)
 
     def looked_at(self, piece: Piece) -> Piece:
         """Return a piece with its matrices, whether it was parked or not; parked ones stay in the file too."""
         if not isinstance(piece, _Parked):
             return piece
-        values = {name: getattr(piece, name) for name in Piece.__dataclass_fields__}
-        return Piece(**{**values, "matrices": tuple(self._read(*place) for place in piece.places)})
+        return Piece(**_with_matrices(piece, tuple(self._read(*place) for place in piece.places)))
 
     def fetched(self, piece: Piece) -> Piece:
         """Return the same, and use its place in the file for others."""
@@ -82,7 +82,7 @@ class WaitingRoom:
         if isinstance(piece, _Parked):
             self._parked[piece.partition] -= 1
             self._all_parked -= 1
-            for matrix, (place, _) in zip(found.matrices, piece.places, strict=True):
+            for matrix, (place, _) in zip(_all_matrices(found), piece.places, strict=True):
                 self._free[matrix.nbytes].append(place)
         return found
 
@@ -108,6 +108,20 @@ class WaitingRoom:
         if self._file.readinto(matrix.data) != matrix.nbytes:
             raise OSError("the temporary file of waiting pieces was cut short")
         return matrix
+
+
+def _all_matrices(piece: Piece) -> tuple[FloatArray, ...]:
+    """Return the matrices of a piece, that of the sums beside it last."""
+    return piece.matrices + (() if piece.beside is None else piece.beside.matrices)
+
+
+def _with_matrices(piece: Piece, matrices: tuple[FloatArray, ...]) -> dict[str, Any]:
+    """Return the values of a piece with other matrices, in the order of `_all_matrices`."""
+    values = {name: getattr(piece, name) for name in Piece.__dataclass_fields__}
+    if piece.beside is not None:
+        values["beside"] = replace(piece.beside, matrices=matrices[-1:])
+        matrices = matrices[:-1]
+    return {**values, "matrices": matrices}
 
 
 def _is_plain(matrix: FloatArray) -> bool:

@@ -72,6 +72,7 @@ from partsketch.theory.expected_loss import (
     expected_whole_excess_loss,
 )
 from partsketch.theory.heterogeneity import Heterogeneity, partition_heterogeneity, sketch_heterogeneity
+from partsketch.theory.measured_noise import MeasuredNoise
 from partsketch.theory.moments import PartitionMoments, moments_of, pooled_moments
 from partsketch.theory.orthogonal import (
     least_orthogonal_excess_loss,
@@ -106,6 +107,7 @@ __all__ = [
     "CoefficientCovariance",
     "ConfidenceDistribution",
     "Heterogeneity",
+    "MeasuredNoise",
     "PartitionMoments",
     "PooledScatter",
     "RoundForecast",

@@ -90,7 +90,7 @@ def stacked_covariance_around_exact(fit: StackedFit) -> CoefficientCovariance:
     matrix = root @ (parts.sum(axis=0) + unlike_covariance(fit)) @ root.T
     diagonals = np.einsum("ja,iab,jb->ij", root, parts, root)
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = diagonals.sum(axis=0) ** 2 / np.sum(diagonals**2 / (fit.sizes - fit.shares)[:, None], axis=0)
+        freedom = diagonals.sum(axis=0) ** 2 / np.sum(diagonals**2 / fit.noise_freedom[:, None], axis=0)
     known = freedom[np.isfinite(freedom)]
     return CoefficientCovariance(
         matrix=matrix,

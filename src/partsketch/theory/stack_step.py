@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from partsketch.common.special import polygamma
 from partsketch.theory.arguments import FloatArray
+from partsketch.theory.measured_noise import MeasuredNoise
 
 
 def no_matrices(grams: FloatArray) -> FloatArray:
@@ -39,7 +40,11 @@ def step_towards_exact(
 
 
 def price_of_following(
-    grams: FloatArray, noise: FloatArray, sizes: FloatArray, following: ArrayLike | None
+    grams: FloatArray,
+    noise: FloatArray,
+    sizes: FloatArray,
+    following: ArrayLike | None,
+    measured: MeasuredNoise | None = None,
 ) -> FloatArray:
     """Return `2 λ_i e_i (A_i − A_i²)` times the noise of a sketch row, e_i the variance of log σ̂_i².
 
@@ -49,6 +54,6 @@ def price_of_following(
     """
     if following is None:
         return no_matrices(grams)
-    freedom = sizes - np.trace(grams, axis1=1, axis2=2)
+    freedom = sizes - np.trace(grams, axis1=1, axis2=2) if measured is None else measured.freedom
     factors = 2 * np.asarray(following, dtype=np.float64) * polygamma(1, freedom / 2) * noise
     return np.asarray(factors[:, None, None] * (grams - grams @ grams))

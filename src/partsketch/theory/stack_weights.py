@@ -25,6 +25,7 @@ from partsketch.common.units import p_value_phrase
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.heterogeneity import Heterogeneity, constant_noise_heterogeneity
+from partsketch.theory.measured_noise import MeasuredNoise
 from partsketch.theory.moments import PartitionMoments
 from partsketch.theory.partition_certificate import mixture_share
 from partsketch.theory.sketch_moments import SketchMoments
@@ -60,7 +61,9 @@ class StackChoice:
     agreement : Heterogeneity or None
         Test of shared coefficients that decided; None where none was made.
     following : array of shape (k,) or None
-        How far the weights follow the estimated noise of each sketch, from zero to one; None where they do not.
+        How far the weights follow the noise of each sketch, from zero to one; None where they do not.
+    measured : MeasuredNoise or None
+        The noise that they follow, if it was measured on the rows.
     """
 
     taken: str
@@ -69,9 +72,10 @@ class StackChoice:
     reason: str
     agreement: Heterogeneity | None = None
     following: FloatArray | None = None
+    measured: MeasuredNoise | None = None
 
 
-def information_weights(moments: SketchMoments) -> FloatArray:
+def information_weights(moments: SketchMoments, measured: MeasuredNoise | None = None) -> FloatArray:
     """Weights `1/(φ_i σ̂_i²)` of stacked sketches, the noise drawn towards its mean (Extension of Theorem 3.1).
 
     Noise is estimated from few rows each. Its logarithms are drawn to their mean by `τ²/(τ² + e_i)`, e_i the variance
@@ -84,17 +88,22 @@ def information_weights(moments: SketchMoments) -> FloatArray:
     ----------
     moments : SketchMoments
         From `sketch_moments`; any rank.
+    measured : MeasuredNoise, optional
+        Noise as exact fits to the rows of each partition leave it; it is taken in place of estimates from sketches, and
+        drawn to its mean likewise.
 
     Returns
     -------
     array of shape (k,)
         Weights of mean one; exactly ones where all sketches carry the same.
     """
-    return followed_weights(moments)[0]
+    return followed_weights(moments, measured)[0]
 
 
-def followed_weights(moments: SketchMoments) -> tuple[FloatArray, FloatArray]:
+def followed_weights(moments: SketchMoments, measured: MeasuredNoise | None = None) -> tuple[FloatArray, FloatArray]:
     """Return `information_weights`, and the `τ²/(τ² + e_i)` by which they follow the noise of each sketch."""
+    if measured is not None:
+        return measured_weights(moments.sizes, moments.row_counts, moments.law, measured)
     noise = noise_of_rows(moments.sizes, moments.row_counts, moments.law)
     if len(noise) < 2 or np.any(moments.row_counts <= moments.ranks) or np.any(moments.losses <= 0):
         return _of_mean_one(1 / noise), np.zeros(len(noise))
@@ -106,6 +115,18 @@ def followed_weights(moments: SketchMoments) -> tuple[FloatArray, FloatArray]:
         drawn, following = _drawn(*_logarithms(losses / (spread * freedom), freedom, moments.sampling, rows))
         if not drawn.any():
             break
+    return _of_mean_one(np.exp(-drawn) / noise), following
+
+
+def measured_weights(
+    sizes: ArrayLike, row_counts: ArrayLike, law: SketchLaw, measured: MeasuredNoise
+) -> tuple[FloatArray, FloatArray]:
+    """Return weights from measured noise, and how far they follow it; sketches may have fewer rows than columns."""
+    noise, freedom = noise_of_rows(sizes, row_counts, law), measured.freedom
+    if len(noise) < 2:
+        return _of_mean_one(1 / noise), np.zeros(len(noise))
+    logs = np.log(measured.variances) - digamma(freedom / 2) + np.log(freedom / 2)
+    drawn, following = _drawn(np.asarray(logs), np.asarray(polygamma(1, freedom / 2)))
     return _of_mean_one(np.exp(-drawn) / noise), following
 
 
@@ -163,7 +184,7 @@ def _residuals(moments: SketchMoments, weights: FloatArray) -> tuple[FloatArray,
     return np.array([float(residual @ residual) for residual in residuals]), moments.sizes - np.array(shares)
 
 
-def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice:
+def choose_stack(moments: SketchMoments, weighting: str = "auto", measured: MeasuredNoise | None = None) -> StackChoice:
     """Choose how to stack from the sketches alone.
 
     Parameters
@@ -174,6 +195,8 @@ def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice
         "rows": equal weights. "information": `information_weights`. "auto": those if a test of shared coefficients does
         not reject at a level of 0.2% (where they are equal) to 0.01% (where they gain a factor of eleven), otherwise
         a mixture of the equally weighted stack and `Σ (p_i/n) θ_i`.
+    measured : MeasuredNoise, optional
+        As in `information_weights`.
 
     Returns
     -------
@@ -188,10 +211,12 @@ def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice
         return StackChoice("rows", ones, 0.0, "as asked")
     if count < 2:
         return StackChoice("rows", ones, 0.0, "there is one partition only")
-    weights, following = followed_weights(moments)
+    weights, following = followed_weights(moments, measured)
     agreement = constant_noise_heterogeneity(moments)
     if weighting == "information":
-        return StackChoice("information", weights, 0.0, "as asked", agreement, following)
+        return StackChoice(
+            "information", weights, 0.0, f"as asked{_of_noise(measured)}", agreement, following, measured
+        )
     if agreement.p_value is None:
         return _untested(moments, agreement)
     # The certificate's test assumes less, and has another p-value.
@@ -202,8 +227,13 @@ def choose_stack(moments: SketchMoments, weighting: str = "auto") -> StackChoice
     if even:
         reason = f"partitions share their coefficients as far as the sketches show {told}, and all sketches carry alike"
         return StackChoice("rows", ones, 0.0, reason, agreement)
-    reason = f"partitions share their coefficients as far as the sketches show {told}"
-    return StackChoice("information", weights, 0.0, reason, agreement, following)
+    reason = f"partitions share their coefficients as far as the sketches show {told}{_of_noise(measured)}"
+    return StackChoice("information", weights, 0.0, reason, agreement, following, measured)
+
+
+def _of_noise(measured: MeasuredNoise | None) -> str:
+    how = "estimated from the sketches" if measured is None else "measured on the rows"
+    return f"; the noise of each was {how}"
 
 
 def agreement_level(moments: SketchMoments, weights: FloatArray) -> float:

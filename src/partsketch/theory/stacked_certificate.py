@@ -21,7 +21,7 @@ from partsketch.theory.whole import nothing_lost
 _UNWEIGHTED = "no exact theory covers the stacked fit; noise and coefficients of each partition are estimated apart"
 _WEIGHTED = (
     "no exact theory covers the stacked fit; partitions are taken to share their coefficients, which the sketches do "
-    "not contradict, and the noise of each is estimated apart"
+    "not contradict, and the noise of each is "
 )
 
 
@@ -81,10 +81,16 @@ def certify_stacked(fit: StackedFit) -> CertificateEstimate:
         sketch_terms=terms,
         averaging_term=0.0,
         kind="approximate",
-        reason=_WEIGHTED if np.ptp(fit.weights) > 0 else _UNWEIGHTED,
+        reason=_reason(fit),
         confidence=ratio_confidence(excess, law.above, law.mean, law.variance),
         relative_confidence=ratio_confidence(relative, law.above, law.mean, law.variance) if loss > 0 else None,
     )
+
+
+def _reason(fit: StackedFit) -> str:
+    if not np.ptp(fit.weights):
+        return _UNWEIGHTED
+    return _WEIGHTED + ("estimated apart" if fit.measured is None else "measured on its rows")
 
 
 def _prices(fit: StackedFit) -> FloatArray:
@@ -123,7 +129,8 @@ def law_of_excess(fit: StackedFit, prices: FloatArray) -> ExcessLaw:
     # Which share of the length of the error each sketch measures: as much of it varies as A does.
     of_gram = share * pairs_of_rows(fit.grams, fit.sizes, noise) / float(noise @ fit.shares)
     in_gram = 1 + 1 / float(np.sum(of_gram**2 / freedom))
-    in_noise = 1 / float(np.sum((parts / parts.sum()) ** 2 / freedom))
+    of_noise = freedom if fit.measured is None else fit.measured
+    in_noise = 1 / float(np.sum((parts / parts.sum()) ** 2 / of_noise))
     mean, variance = log_moments_of_ratio((), (in_gram, in_noise))
     mean += math.log1p(-2 / in_gram) if in_gram > 2 else 0.0
     # The estimate measures errors by Ĝ, of which sketches have other shares than of A where they are weighted.
@@ -172,7 +179,12 @@ def squares_of_rows(grams: FloatArray, sizes: FloatArray) -> FloatArray:
 
 
 def _shared(fit: StackedFit, prices: FloatArray, noise: FloatArray) -> float:
-    """Covariance of the error `e′He` and the estimate `Σ w_i ‖ê_i‖²` given the features, in units of their means."""
+    """Covariance of the error `e′He` and the estimate `Σ w_i ‖ê_i‖²` given the features, in units of their means.
+
+    Noise that was measured on the rows has none: no residual of the sketch is in it.
+    """
+    if fit.measured is not None:
+        return 0.0
     weights = GramPairs(fit.grams).solve(fit.sizes - 2 * fit.shares, prices)
     spread, weighted, both = (np.tensordot(w, fit.grams, axes=1) for w in (noise, weights, noise * weights))
     lengths = np.einsum("iab,ba->i", fit.grams, fit.metric)
@@ -227,7 +239,7 @@ def stacked_covariance(fit: StackedFit, names: Sequence[str] | None = None) -> C
     matrix = root @ (parts.sum(axis=0) + unlike_covariance(fit)) @ root.T
     diagonals = np.einsum("ja,iab,jb->ij", root, parts, root)
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = diagonals.sum(axis=0) ** 2 / np.sum(diagonals**2 / (fit.sizes - fit.shares)[:, None], axis=0)
+        freedom = diagonals.sum(axis=0) ** 2 / np.sum(diagonals**2 / fit.noise_freedom[:, None], axis=0)
     return CoefficientCovariance(
         matrix=matrix,
         degrees_of_freedom=float(np.nanmin(freedom)) if np.any(np.isfinite(freedom)) else float("inf"),

@@ -29,6 +29,7 @@ from partsketch.common.sketch_law import SketchLaw
 from partsketch.theory.approximations import rotation_rows
 from partsketch.theory.arguments import FloatArray, require_sketch_size
 from partsketch.theory.gram_pairs import GramPairs
+from partsketch.theory.measured_noise import MeasuredNoise
 from partsketch.theory.moments import PartitionMoments, moments_of
 from partsketch.theory.pooled_scatter import in_pooled_coordinates
 from partsketch.theory.stack_step import gaps_to_exact, no_matrices, price_of_following, step_towards_exact
@@ -70,6 +71,8 @@ class StackedFit:
         the same reason (Kackar and Harville; Kenward and Roger). Zero for weights that do not.
     turns : array of shape (k, r, r)
         `P_i`, what the step makes of each partition's part of the error: the fit is off by `Σ P_i Σ x e`.
+    measured : array of shape (k,) or None
+        Degrees of freedom of noise that was measured on the rows; None where the sketches had to show it.
     """
 
     pooled: PartitionMoments
@@ -85,6 +88,7 @@ class StackedFit:
     step: FloatArray
     turns: FloatArray
     followed: FloatArray
+    measured: FloatArray | None = None
 
     @property
     def solution(self) -> FloatArray:
@@ -127,6 +131,11 @@ class StackedFit:
             return np.asarray((self.sizes - self.shares) / self.sampling)
 
     @property
+    def noise_freedom(self) -> FloatArray:
+        """Degrees of freedom behind the noise of each partition, in its sketch or measured on its rows."""
+        return np.asarray(self.sizes - self.shares) if self.measured is None else self.measured
+
+    @property
     def row_count(self) -> int:
         """All rows, n."""
         return int(self.row_counts.sum())
@@ -138,6 +147,7 @@ def stacked_fit(
     sketch: str | SketchLaw = "gaussian",
     weights: ArrayLike | None = None,
     following: ArrayLike | None = None,
+    measured: MeasuredNoise | None = None,
 ) -> StackedFit:
     """Solve `min Σ ω_i ‖S_i (X_i a − y_i)‖²` and estimate what its error needs (Extension of Theorem 3.1).
 
@@ -154,6 +164,8 @@ def stacked_fit(
         coefficients.
     following : array of shape (k,), optional
         How far the weights follow estimated noise, as `StackChoice` has it; by default not at all.
+    measured : MeasuredNoise, optional
+        Noise as measured on the rows, for weighted fits; by default it is estimated from the sketches.
 
     Returns
     -------
@@ -187,7 +199,10 @@ def stacked_fit(
     weighted = bool(np.ptp(given) > 0)
     variances, departures = _second_moments(grams, scores, losses, sizes, 0 if weighted else _ROUNDS)
     metric = np.tensordot(1 / given, grams, axes=1)
-    noise = np.maximum(variances, 0.0) * sizes / counts
+    noise, known = np.maximum(variances, 0.0) * sizes / counts, measured if weighted else None
+    if known is not None:
+        noise = given * known.variances
+        variances = _measured_variances(noise, grams, counts, rotations) / sizes
     turns, step = np.broadcast_to(np.eye(rank), grams.shape), np.zeros(rank)
     gaps = before = gaps_to_exact(grams, given, noise, turns) if weighted else no_matrices(grams)
     if weighted and rank == len(pooled.solution):
@@ -209,8 +224,19 @@ def stacked_fit(
         gaps=gaps,
         step=pooled.inverse_root @ step,
         turns=turns,
-        followed=price_of_following(grams, noise * (1 + sampling * counts / sizes), sizes, following),
+        followed=price_of_following(grams, noise * (1 + sampling * counts / sizes), sizes, following, known),
+        measured=None if known is None else known.freedom,
     )
+
+
+def _measured_variances(noise: FloatArray, grams: FloatArray, counts: FloatArray, rotations: FloatArray) -> FloatArray:
+    """Return `m_i v_i` of rows with this noise.
+
+    A fit with leverage h_i leaves p_i − h_i degrees of freedom of them; in a sketch of a rotation of P_i rows residuals
+    are larger, by P_i/(P_i − h_i).
+    """
+    shares = np.trace(grams, axis1=1, axis2=2)
+    return np.asarray(noise * (counts - shares) / (1 - shares / rotations))
 
 
 def stack_weights(weights: ArrayLike | None, count: int) -> FloatArray:
