@@ -75,8 +75,7 @@ def synthetic(k: int, wanted: Callable[[str], bool] = bool) -> Iterator[Design]:
         ("unlike coefficients", False, _synthetic(even, ones, ones, 0.5)),
     ):
         if wanted(name):
-            # Estimating noise costs a few percent of the bound, and one false alarm weighs as much as 300 draws.
-            yield Design(name, k, SIZE, shared, True, make, 3200 if name == "unlike noise" else 800)
+            yield Design(name, k, SIZE, shared, True, make, 800)
 
 
 def _always(found: Partitions) -> Callable[[np.random.Generator], Partitions]:

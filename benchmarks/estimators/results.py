@@ -60,9 +60,9 @@ def _coverage(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    heads = [*_HEADS.values(), "bound", "auto took", "bytes: coefficients, sketch, exact"]
+    heads = [*_HEADS.values(), "bound", "auto took", "noise for auto", "bytes: coefficients, sketch, exact"]
     yield "| partitions | k | m | draws | " + " | ".join(heads) + " |"
-    yield "|---|---:|---:|---:|" + "---:|" * (len(_HEADS) + 1) + "---|---|"
+    yield "|---|---:|---:|---:|" + "---:|" * (len(_HEADS) + 1) + "---|---|---|"
     for row in rows:
         least = min(row["losses"].values())
         cells = [_cell(row, name, least) for name in _HEADS]
@@ -71,7 +71,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         sent = ", ".join(f"{row['bytes'][name]:,}" for name in ("coefficients", "sketch", "exact"))
         yield (
             f"| {row['name']} | {row['k']} | {row['sketch_size']} | {row['draws']} | "
-            + " | ".join([*cells, f"{100 * row['bound']:.3g}%", taken, sent])
+            + " | ".join([*cells, f"{100 * row['bound']:.3g}%", taken, row["noise"], sent])
             + " |"
         )
 
@@ -120,7 +120,9 @@ def _against_bound(row: Mapping[str, Any]) -> list[str]:
         return ["–"] * 5
     over, least = row["over_if_estimated"], row["least_with_estimated_noise"]
     told = f"{row['without_numbers']:.3f}" if "without_numbers" in row else "–"
-    near = f"{_judged(row['over_attaining'], _NEAR_BOUND)} ± {row['over_attaining_error']:.3f}"
+    near = "–"
+    if "over_attaining" in row:
+        near = f"{_judged(row['over_attaining'], _NEAR_BOUND)} ± {row['over_attaining_error']:.3f}"
     estimated = f"{over:.3f} ± {row['over_if_estimated_error']:.3f}"
     error = row.get("least_with_estimated_noise_error")
     attained = f"{least:.3f} ± {error:.3f}" if error else f"{least:.3f}"

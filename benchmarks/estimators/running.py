@@ -98,7 +98,7 @@ def measured(design: Design, draws: int) -> dict[str, Any]:
     if_estimated = _ratio(known.distances_if_estimated, known.bounds)
     return {
         "name": design.name, "k": design.count, "sketch_size": design.sketch_size, "columns": columns,
-        "shared": design.shared, "draws": draws,
+        "shared": design.shared, "draws": draws, "noise": "measured",
         "losses": {name: float(np.mean(values)) for name, values in kept.items()},
         "standard_errors": {name: float(np.std(values) / math.sqrt(draws)) for name, values in kept.items()},
         "bound": float(np.mean(known.bounds)),
