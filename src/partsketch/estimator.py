@@ -66,18 +66,13 @@ default="gaussian"
     fit_intercept : bool, default=True
         Whether to estimate an intercept.
     averaging : {"equal", "inverse_variance"}, default="equal"
-        Weights of the partitions in "average" and "partition": equal, or those that minimise the predicted excess
-        loss; the latter need the summaries themselves, not only each partition's coefficients.
+        Weights in "average" and "partition": equal, or those that minimise the predicted excess loss, from summaries.
     weighting : {"rows", "information", "auto"}, default="rows"
         Weights of the sketches in "stack". "rows": equal ones, whose certificate assumes nothing of the partitions.
         "information": by the rows behind each sketch and its noise, best if partitions share their coefficients.
-        "auto": that, unless a test of the sketches says no; then the equally weighted stack, mixed with the average of
-        the partitions' fits. The record says what was taken and why.
+        "auto": that unless a test says no; then the equally weighted stack, mixed with the average of the fits.
     noise : {"auto", "measured", "estimated"}, default="auto"
-        Where those weights have the noise of partitions from. "measured": from the exact fit to the rows of each, found
-        in the pass of the sketch. "estimated": from the sketches, which costs up to 5% of the loss where many
-        partitions have unlike noise. "auto": measured where that costs no more than the sketch: for Gaussian and
-        orthogonal ones.
+        For such weights: noise from the exact fit to each partition, or from the sketches; "auto" measures if cheap.
     alpha : float, default=0.0
         Ridge penalty on all rows together, as in scikit-learn's `Ridge`; the intercept is not penalised. On sketches
         it is scaled so that they shrink like the rows.

@@ -147,6 +147,7 @@ OTHER_VALUES: dict[str, tuple[Any, dict[str, Any]]] = {
     "checkpoint": ("kept", {}),
     "limits": (ps.Limits(memory=1e9), {}),
     "route": ("factor", {}),
+    "noise": ("measured", {"method": "stack", "weighting": "auto"}),
 }
 
 

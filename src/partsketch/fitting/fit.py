@@ -73,8 +73,7 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
         size, reasons["sketch_size"] = choose_sketch_size(
             options.sketch_size, len(features), smallest, options.alpha > 0, options.sketch, stacked
         )
-        if size <= len(features) + 1:
-            reasons["sketch_size"] += f"; all {stacked} together have {stacked * size} rows for {len(features)} columns"
+        reasons["sketch_size"] += _short(size, stacked, len(features))
         specification = SketchSpecification(options.sketch, size, options.seed, options.sparsity)
         warnings = get_sketch(options.sketch).size_warnings(size, len(features))
         if partitioning.bounds is not None and options.fits_each_partition:
@@ -92,10 +91,8 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
             ", and reduced on sketches so that they shrink like the rows" if method.sketched else ""
         )
     sketches = options.n_partitions if method.sketched and not method.by_partition else 1
-    request = SummaryRequest(
-        specification, partitioning, options.fit_intercept, sketches, source.row_count,
-        measures_noise=options.measures_noise(specification, len(features) + len(source.target_names)),
-    )  # fmt: skip
+    request = SummaryRequest(specification, partitioning, options.fit_intercept, sketches, source.row_count)
+    request = replace(request, measures_noise=options.measures_noise(specification, _width(source, options)))
     # Sparse rows may do without a factor; for others the factor, or something of its size, is made.
     may_refine = options.method == "exact" and options.route != "factor"
     if not (may_refine and (is_sparse(source) or options.route == "iterate")):
@@ -120,12 +117,22 @@ def fit_source(source: Source, options: FitOptions, engine: Engine, chosen: Mapp
         return finish_fit(source, options, engine.name, gathered, refined, *circumstances, errors=errors)
 
 
+def _short(size: int, stacked: int, columns: int) -> str:
+    """Say of sketches with fewer rows than columns what they have together."""
+    return f"; all {stacked} together have {stacked * size} rows for {columns} columns" if size <= columns + 1 else ""
+
+
 def _check_memory(source: Source, request: SummaryRequest, options: FitOptions) -> None:
     """Refuse a fit for which there is no memory."""
-    width = int(options.fit_intercept) + len(source.feature_names) + len(source.target_names)
+    width = _width(source, options)
     summaries = request.partitioning.count * request.sketches_per_partition
     sizes = Sizes(options.method, width, source.row_count, summaries, request.specification.size)
     check_memory(sizes, gathering_bytes(source, request, options.checkpoint is not None))
+
+
+def _width(source: Source, options: FitOptions) -> int:
+    """Return how many columns the summaries have."""
+    return int(options.fit_intercept) + len(source.feature_names) + len(source.target_names)
 
 
 def estimated_columns(source: Source, options: FitOptions) -> tuple[str, ...]:

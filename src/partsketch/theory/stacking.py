@@ -180,17 +180,12 @@ def stacked_fit(
     # A sketch with more rows than its rotation holds all of them, and zeros.
     sizes = np.minimum([float(part.row_count) for part in parts], rotations)
     given = stack_weights(weights, len(parts))
-    scales = np.sqrt(given)
-    stacked = np.vstack([part.factor for part in parts])
     heights = [len(part.factor) for part in parts]
-    stacked *= np.repeat(scales, heights)[:, None]
+    stacked = np.vstack([part.factor for part in parts]) * np.repeat(np.sqrt(given), heights)[:, None]
     pooled = PartitionMoments(stacked, int(sizes.sum()), parts[0].free_columns, int(counts.sum()))
     rank = pooled.rank
     require_sketch_size(float(sizes.sum()), rank)
-    if counts.sum() <= rank:
-        raise InputError(
-            f"{counts.sum():g} rows of rank {rank} leave nothing to estimate the noise from: use more rows."
-        )
+    _require_rows(counts.sum(), rank)
     finite = np.isfinite(rotations)
     sampling = np.where(finite, 1 - sizes / np.where(finite, rotations, 1.0), 1.0)
     grams, scores, losses = in_pooled_coordinates(np.split(stacked, np.cumsum(heights)[:-1]), pooled)
@@ -247,6 +242,11 @@ def stack_weights(weights: ArrayLike | None, count: int) -> FloatArray:
     if values.shape != (count,) or not np.all(np.isfinite(values)) or np.any(values <= 0):
         raise InputError(f"weights must be {count} positive numbers, one per sketch.")
     return np.asarray(values / values.mean())
+
+
+def _require_rows(rows: float, rank: int) -> None:
+    if rows <= rank:
+        raise InputError(f"{rows:g} rows of rank {rank} leave nothing to estimate the noise from: use more rows.")
 
 
 def _require_openness(shares: FloatArray, sizes: FloatArray, rank: int) -> None:
