@@ -60,8 +60,9 @@ def test_a_fit_takes_the_noise_of_its_rows(kind: str) -> None:
     fit = theory.stacked_fit(moments.sketches, [ROWS] * 6, kind, choice.weights, choice.following, measured)
     np.testing.assert_allclose(np.r_[model.intercept_, model.coef_], fit.solution, rtol=1e-9)
     assert model.certificate_.excess_loss == pytest.approx(theory.certify_stacked(fit).excess_loss, rel=1e-9)
-    errors = theory.stacked_covariance(fit).standard_errors
-    np.testing.assert_allclose(model.model_.inferences[0].standard_errors, errors, rtol=1e-6)
+    errors, found = theory.stacked_covariance(fit).standard_errors, model.model_.inferences[0].standard_errors
+    assert found is not None
+    np.testing.assert_allclose(found, errors, rtol=1e-6)
     assert "measured on its rows" in model.certificate_.reason
     estimated = fitted(X, y, sketch=kind, noise="estimated")
     assert reason(estimated).endswith(ESTIMATED)
