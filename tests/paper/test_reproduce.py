@@ -188,7 +188,8 @@ def test_only_one_figure(tmp_path: Path) -> None:
     assert sorted(file.name for file in (tmp_path / "out" / "figures").iterdir()) == ["figure-7.png", "figure-7.svg"]
     page = (tmp_path / "out" / "index.html").read_text()
     assert page.count("<figure>") == 1
-    assert "theorem-3.3: not measured" in done.output
+    assert "theorem-3.3" not in done.output
+    assert "claims were not measured: they need other parts of the study." in done.output
     assert "bound-probability: holds" in done.output
 
 

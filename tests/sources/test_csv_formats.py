@@ -128,6 +128,11 @@ def test_a_first_row_of_numbers_is_no_line_of_names(tmp_path: Path) -> None:
     path.write_text("north,0.5,1\nsouth,1.5,2\n")
     with pytest.raises(ps.InputError, match=r"A column is called '0.5': .*say --no-header"):
         ps.fit(path, "y")
+    path.write_text("5,25;1,7\n6,75;2,5\n")
+    with pytest.raises(ps.InputError, match=r"A column is called '25;1': .*say --separator ';'"):
+        ps.fit(path, "c1")
+    with pytest.raises(ps.InputError, match=r"All names of columns are numbers: .*say --no-header"):
+        ps.fit(ps.CsvFiles(path, separator=";", decimal=","), "c1")
     path.write_text("2021,2022,2023\n0.5,1,3\n1.5,2,2\n")
     assert not ps.fit(path, "2023", ["2021"]).record.warnings
     with pytest.raises(ps.InputError) as error:

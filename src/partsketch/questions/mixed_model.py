@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.markup import html_table
-from partsketch.common.units import p_value_text
+from partsketch.common.units import estimate_text, p_value_text
 from partsketch.model.intervals import check_level
 from partsketch.questions.forest import ForestLine
 from partsketch.questions.table import Cell, TableColumn
@@ -188,13 +188,13 @@ class MixedModel:
         lines = [
             [
                 name,
-                f"{value:.6g}",
-                f"{error:.5g}",
-                f"{df:.4g}",
-                f"{t:.3f}",
+                estimate_text(value, error),
+                estimate_text(error, error),
+                f"{df:,.1f}" if df < 1000 else f"{df:,.0f}",
+                f"{t:.2f}",
                 p_value_text(p),
-                f"{low:.6g}",
-                f"{high:.6g}",
+                estimate_text(low, error),
+                estimate_text(high, error),
             ]
             for name, value, error, df, t, p, low, high in self._lines(level)
         ]

@@ -54,7 +54,10 @@ def select(
     """Give every used column its role, or say which name is wrong."""
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise InputError(f"The data has more than one column named {listed(repeated)}: give every column its own name.")
+        raise InputError(
+            f"The data has more than one column named {listed(repeated)}: give every column its own name."
+            + _no_names(list(dict.fromkeys(names)))
+        )
     targets = () if target is None else (target,) if isinstance(target, str) else tuple(target)
     if isinstance(features, str):
         features = (features,)
@@ -101,10 +104,18 @@ def check_names(names: Sequence[str], wanted: Sequence[str], role: str = "") -> 
 
 
 def _no_names(names: Sequence[str]) -> str:
-    """Point to files without a line of names, if some names look like values."""
+    """Point to files without a line of names, or with another separator, if some names look like values."""
+    joined = next(((name, mark) for name in names for mark in ";\t|" if mark in name), None)
+    if joined is not None:
+        name, mark = joined
+        spelled = "tab" if mark == "\t" else f"'{mark}'"
+        return (
+            f" A column is called {name!r}: if {mark!r} separates the values of a CSV file, say --separator {spelled} "
+            f"(CsvFiles(…, separator={mark!r}))."
+        )
     if values := all_numbers(names):
         return f" {values}"
-    value = next((name for name in names if "." in name and _number(name) is not None), None)
+    value = next((name for name in names if ("." in name or "," in name) and _number(name) is not None), None)
     return "" if value is None else f" A column is called '{value}': {_HEADLESS}."
 
 
@@ -118,7 +129,8 @@ def all_numbers(names: Sequence[str]) -> str:
 
 def _number(name: str) -> float | None:
     try:
-        return float(name)
+        # Decimal commas too: with another separator the first line of values may have them.
+        return float(name.replace(",", ".") if name.count(",") == 1 else name)
     except ValueError:
         return None
 
