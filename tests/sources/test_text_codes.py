@@ -58,7 +58,7 @@ def test_texts_that_mix_to_one_word_are_told_apart() -> None:
     whole = 1 << 64
 
     def mixed(word: int) -> int:
-        return (word ^ word >> 29) * int(text_codes._SPREAD) % whole
+        return (word ^ word >> 29) * int(text_codes.SPREAD) % whole
 
     one, other, last = (int.from_bytes(text, "little") for text in (b"north of", b"south of", b" a river"))
     # What the first halves differ by after they are mixed, the second halves differ by the other way.

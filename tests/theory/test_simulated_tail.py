@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from partsketch.theory.simulated_tail import _explained, tail_probability
+from partsketch.theory.simulated_tail import explained_by_fits, tail_probability
 
 
 def test_two_partitions_of_one_column() -> None:
@@ -59,4 +59,4 @@ def test_systems_side_by_side_are_those_of_the_library(columns: int) -> None:
     grams = roots.transpose(0, 2, 1) @ roots
     weights, right = np.exp(rng.uniform(-7, 7, (2500, 5))), rng.normal(size=(2500, columns))
     known = [one @ np.linalg.solve(np.tensordot(w, grams, axes=1), one) for w, one in zip(weights, right, strict=True)]
-    np.testing.assert_allclose(_explained(weights, grams, right), known, rtol=1e-8)
+    np.testing.assert_allclose(explained_by_fits(weights, grams, right), known, rtol=1e-8)

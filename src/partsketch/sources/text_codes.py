@@ -19,7 +19,7 @@ MOST_CODED = 1 << 12
 _PLACES = 4 * MOST_CODED
 _SHIFT = 64 - _PLACES.bit_length() + 1
 #: An odd number without a pattern: products with it spread texts over the table.
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @intrinsic
@@ -93,8 +93,8 @@ def _number_texts(offsets, data, valid, first_bit, codes, firsts):  # type: igno
         # The last eight bytes of a longer text may have been read in part: no others lie behind it for certain.
         for begin in range(8, length, 8):
             part = begin if begin + 8 <= length else length - 8
-            word = (word ^ (word >> np.uint64(29))) * _SPREAD + _word_at(data, at + part)
-        place = np.int64(((word + np.uint64(length)) * _SPREAD) >> np.uint64(_SHIFT))
+            word = (word ^ (word >> np.uint64(29))) * SPREAD + _word_at(data, at + part)
+        place = np.int64(((word + np.uint64(length)) * SPREAD) >> np.uint64(_SHIFT))
         while True:
             code = table[place]
             if code < 0:

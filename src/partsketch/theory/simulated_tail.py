@@ -62,7 +62,7 @@ def tail_probability(statistic: float, approximation: float, roots: Sequence[Flo
         weights = freedom / rng.chisquare(freedom, (size, count))
         normals = rng.standard_normal((size, count, rank)) * seen
         right = np.einsum("nk,kab,nkb->na", weights, spread, normals, optimize=True)
-        explained = _explained(weights, grams, right)
+        explained = explained_by_fits(weights, grams, right)
         squares = np.einsum("nk,nkb,nkb->n", weights, normals, normals, optimize=True)
         above += int(np.count_nonzero(squares - explained >= statistic))
         drawn += size
@@ -71,7 +71,7 @@ def tail_probability(statistic: float, approximation: float, roots: Sequence[Flo
     return max((above + 1) / (drawn + 1), min(approximation, 5 / drawn))
 
 
-def _explained(weights: FloatArray, grams: FloatArray, right: FloatArray) -> FloatArray:
+def explained_by_fits(weights: FloatArray, grams: FloatArray, right: FloatArray) -> FloatArray:
     """Return `rᵀ(Σ w_k G_k)⁻¹r` for every draw."""
     rank = grams.shape[1]
     if rank > _FEW_DIRECTIONS:
