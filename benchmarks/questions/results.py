@@ -16,9 +16,11 @@ def headline(result: Mapping[str, Any]) -> dict[str, str]:
     megabytes = result["peak_bytes"] / 1e6
     words = (
         f"{result['rows']:,} rows × {result['columns']} columns in {result['groups']} groups, "
-        f"{result['data_bytes'] / 1e9:.1f} GB of Parquet: one pass took {result['pass_seconds'] / 60:.1f} minutes in "
+        f"{result['data_bytes'] / 1e9:.1f} GB of Parquet: one pass took {result['pass_seconds'] / 60:.2f} minutes in "
         f"{megabytes:,.0f} MB of memory and left a file of {result['summaries_bytes'] / 1e6:.2f} MB; "
-        f"{result['specifications']:,} regressions with cluster errors from it took {result['ask_seconds']:.1f} s."
+        f"{result['specifications']:,} regressions with cluster errors from it took {result['ask_seconds']:.1f} s. "
+        f"That was {result['pass_processor_seconds'] / 60:.2f} minutes and {result['ask_processor_seconds']:.1f} s of "
+        f"processor time; others had {result['others']:.0%} of the machine meanwhile."
     )
     return {"questions-headline": f"\n{words}\n\n{_origin(result)}\n\n"}
 
