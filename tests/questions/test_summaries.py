@@ -74,6 +74,8 @@ def test_select_is_a_summary_of_fewer_columns_and_partitions() -> None:
         np.testing.assert_allclose(one.matrix, other.matrix, rtol=1e-10, atol=1e-10)
     with pytest.raises(ps.InputError, match="no partition 'x'"):
         few.select(partitions=["x"])
+    with pytest.raises(ps.InputError, match="1 is not the name of a partition, which is a text"):
+        few.select(partitions=[1])  # type: ignore[list-item]
     with pytest.raises(ps.InputError, match="no column 'a'"):
         few.select(columns=["a"])
     with pytest.raises(ps.InputError, match="name at least one"):

@@ -44,8 +44,8 @@ class InstrumentTests:
         if self.overidentification is not None:
             test = self.overidentification
             found.append(
-                f"Sargan's test: {test.statistic:.4g} with {test.df} degrees of freedom, "
-                f"{p_value_phrase(test.p_value, 3)}."
+                f"Sargan's test, which takes noise for independent: {test.statistic:.4g} with {test.df} "
+                f"degree{'s' if test.df > 1 else ''} of freedom, {p_value_phrase(test.p_value, 3)}."
             )
         return found
 

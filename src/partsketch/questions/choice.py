@@ -57,16 +57,14 @@ def choose_columns(columns: Sequence[str], about: About, target: Names | None, f
     return Choice(targets, chosen)
 
 
-def as_names(names: Names) -> tuple[str, ...]:
+def as_names(names: Names, what: str = "column") -> tuple[str, ...]:
     """Return a name, or several, as a tuple."""
     if isinstance(names, str):
         return (names,)
-    if not isinstance(names, Iterable):
-        raise InputError(f"{names!r} is not the name of a column: give a name, or a list of names.")
-    found = tuple(names)
+    found = tuple(names) if isinstance(names, Iterable) else (names,)
     for name in found:
         if not isinstance(name, str):
-            raise InputError(f"{name!r} is not the name of a column: give a name, or a list of names.")
+            raise InputError(f"{name!r} is not the name of a {what}, which is a text: give a name, or a list of names.")
     return found
 
 

@@ -39,7 +39,7 @@ def selected(
     """Return the summaries of some partitions, of some columns; None keeps all."""
     if partitions is not None:
         numbers = {name: number for number, name in enumerate(names)}
-        wanted = as_names(partitions)
+        wanted = as_names(partitions, "partition")
         for name in wanted:
             if name not in numbers:
                 raise InputError(f"There is no partition {name!r}: see names, such as {list(names[:5])}.")
