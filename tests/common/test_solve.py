@@ -145,6 +145,18 @@ def test_a_zero_column_gets_exactly_zero() -> None:
         assert not solution.coefficients[1::2].any()
 
 
+def test_a_zero_column_beside_dependent_ones_has_no_error() -> None:
+    """Two sets of dummies, both of which the ones determine, in six rows: rounding of the least norm is no error."""
+    for seed in range(10):
+        generator = np.random.default_rng(seed)
+        levels = [generator.integers(0, 3, 6)[:, None] == np.arange(3) for _ in range(2)]
+        columns = [np.ones((6, 1)), generator.normal(size=(6, 1)), levels[0], np.zeros((6, 1)), levels[1]]
+        matrix = np.column_stack([*columns, generator.normal(size=6)]).astype(np.float64)
+        solution = solve_least_squares(matrix, names(9), free_columns=1)
+        assert not solution.coefficients[5].any()
+        assert not solution.inverse_root[5].any()
+
+
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_no_rows_and_few_rows(rows: int) -> None:
     matrix = np.arange(1.0, 1 + 4 * rows).reshape(rows, 4)

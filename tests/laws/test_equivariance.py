@@ -8,7 +8,7 @@ the judge besides.
 What no fit with coefficients in doubles can do is left out of that: coefficients that nearly cancel, as those of
 columns that differ by 1e-9 do, are sums of rounded numbers. Rounding each, and what it is multiplied by, moves a
 prediction by ε Σ |coefficient| |column − centre|; four times that is allowed beside the 1e-9. Where it is more than
-1e-9 the fit says so. Weighted columns are rounded once more, in each row: 64 ε times the condition number is allowed.
+1e-9 the fit says so.
 
 A long run: `PARTSKETCH_LAW_EXAMPLES=2000 python -m pytest tests/laws/test_equivariance.py`.
 """
@@ -97,15 +97,6 @@ def _size(y: FloatArray) -> float:
     return largest * float(np.sqrt(np.mean((y / largest) ** 2))) if largest else 0.0
 
 
-def _close(weights: FloatArray | None, condition: float) -> float:
-    """Return the share of the target's spread to which predictions agree.
-
-    Columns times roots of weights are rounded before they are summed: of those that nearly depend on one another this
-    moves the difference.
-    """
-    return CLOSE if weights is None else max(CLOSE, ROUNDING * condition)
-
-
 def _inherent(model: ps.Model, X: FloatArray) -> FloatArray:
     """Return what doubles leave open of each prediction: half a step of each coefficient, product and sum."""
     terms = np.abs(X - model.centre) @ np.abs(model.coefficients[:, 0])
@@ -130,8 +121,7 @@ def _assert_judged(
     unit = _unit(table.y, intercept)
     inherent = _inherent(model, table.features)
     _assert_told(model, inherent, unit)
-    close = _close(weights, condition)
-    allowed = close * unit * _reach(table, weights, intercept) + inherent + 4 * np.spacing(np.abs(exact.fitted))
+    allowed = CLOSE * unit * _reach(table, weights, intercept) + inherent + 4 * np.spacing(np.abs(exact.fitted))
     assert (error <= allowed).all(), f"predictions off by {error.max() / unit:.2g}"
     assert model.record.rank == exact.rank
     assert len(model.record.aliased) == len(exact.aliased)
@@ -222,7 +212,7 @@ def test_exact(data: st.DataObject) -> None:
         for one, storage in zip((table, moved), storages, strict=True):
             models.append(_fit(one, weights, None, storage, Path(folder), method="exact", fit_intercept=intercept))
             _assert_judged(models[-1], one, weights, judge(one.features, one.y, weights, intercept), condition)
-    close = _close(weights, condition) * float(_reach(table, weights, intercept).max())
+    close = CLOSE * float(_reach(table, weights, intercept).max())
     # Of dependent columns the least norm is found beside those that stand before them in either order.
     there = judge(moved.features, moved.y, weights, intercept)
     standing = [

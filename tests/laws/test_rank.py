@@ -155,3 +155,26 @@ def test_a_rare_level_is_no_constant_wherever_it_lies(kind: str) -> None:
     here, there = (fit_table(np.c_[rare + place, z], y, **_sketched("stack", kind, 1)) for place in (0.0, 2.0**50))
     assert there.record.rank == here.record.rank
     np.testing.assert_allclose(there.predict(np.c_[rare + 2.0**50, z]), here.predict(np.c_[rare, z]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_level_that_only_light_rows_have_is_still_one_of_all(seed: int) -> None:
+    """Dummies add up to the ones; the last level has 1e-21 of the largest weight, and sums have a rounding of 1e-32."""
+    generator = np.random.default_rng(seed)
+    levels = np.array([0, 0, 1, 1, 0, 0, 2, *generator.integers(0, 3, 30)])
+    weights = np.array([1.0, 2e-10, 1e-11, 5e-13, 3e-15, 3e-18, 3e-21, *10.0 ** generator.uniform(-200, -30, 30)])
+    X = np.column_stack([generator.normal(size=(37, 2)), levels[:, None] == np.arange(3)])
+    y = generator.normal(size=37)
+    model = fit_table(X, y, weights, method="exact")
+    assert model.record.rank == judge(X, y, weights).rank == 5
+
+
+@pytest.mark.parametrize("seed", [3, 12, 28, 53])
+def test_a_copy_is_not_zero_where_few_rows_outweigh_all(seed: int) -> None:
+    """Rounding of heavy rows leaves nothing of the size of identifiers; the second of two was called zero."""
+    generator = np.random.default_rng(seed)
+    identifiers = 1e16 + 2 * np.arange(8.0)
+    rare = (np.arange(8) == generator.integers(8)).astype(np.float64)
+    weights = 10.0 ** generator.uniform(-200, 200, 8)
+    model = fit_table(np.c_[identifiers, identifiers, rare], generator.normal(size=8), weights, method="exact")
+    assert "x0" in dict(model.record.aliased)["x1"]

@@ -59,6 +59,30 @@ def test_a_column_that_is_called_determined_may_have_explained_more() -> None:
         assert float(exact.loss_of(model.predict(X)) / exact.loss) > 1.01
 
 
+def test_a_column_of_which_sums_of_squares_hide_what_is_left_is_told() -> None:
+    """Twenty tables around 1e12, where doubles are 1e-4 apart, with two columns that differ by as much."""
+    lost = 0
+    for seed in range(20):
+        X, y = far_columns(seed, 1e12, rows=20, columns=3)
+        X[:, 1] = X[:, 0] + 1e-4 * np.random.default_rng(seed).normal(size=20)
+        model, exact = fitted(X, y), judge(X, y, intercept=False)
+        assert [name for name, _ in model.record.aliased] == ["x1"]
+        assert model.certificates[0].kind == "unavailable"
+        assert "others nearly determine ('x1')" in model.certificates[0].reason
+        lost += float(exact.loss_of(model.predict(X)) / exact.loss) > 1.01
+    assert lost > 5
+
+
+def test_roots_of_weights_cost_no_digits_of_the_loss() -> None:
+    """Columns around 1e12 times roots of weights are rounded, each otherwise; the loss was 1e-5 below its minimum."""
+    for seed in range(10):
+        X, y = far_columns(seed, 1e12, rows=20, columns=3)
+        weights = np.random.default_rng(seed).gamma(1.0, size=20) + 0.01
+        model, exact = fitted(X, y, weights), judge(X, y, weights, intercept=False)
+        # Twice the digits leave 1e-32 of 1e12 squared, times a few.
+        assert model.inferences[0].noise_variance == pytest.approx(float(exact.loss) / 17, rel=1e-7)
+
+
 def test_the_loss_stated_is_that_of_the_coefficients() -> None:
     """A column that others nearly determine has a coefficient, and what they leave of it counts."""
     generator = np.random.default_rng(4)

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.common.linalg.solution import Solution
 from partsketch.model.explained import is_rounding
 from partsketch.model.regression import Combination, Regression
 from partsketch.summaries.summary import Summary
+from partsketch.summaries.tasks import INTERCEPT
 
 FloatArray = NDArray[np.float64]
 
@@ -98,6 +100,23 @@ def require_minimum(
             f"explain {share:.1g} of the loss: if that is more than rounding of the data, take a constant off columns "
             "that lie far from zero, fit an intercept, or give differences of columns in place of the columns."
         )
+    if named := _hidden(solution):
+        raise InputError(
+            f"columns were left out that others nearly determine ({named}): what is left of them is below the rounding "
+            f"of sums of squares, and columns that stay depend on one another so nearly (condition "
+            f"{solution.condition:.0e}) that so little may count. Take a constant off columns that lie far from zero, "
+            "fit an intercept, or leave these columns out."
+        )
+
+
+def _hidden(solution: Solution) -> str:
+    """Name dependent columns of which sums of squares may hide a thousandth of what is left of others that stay."""
+    from partsketch.common.linalg.double_double import NOISE
+
+    if solution.avoidable is None or not float(np.sqrt(NOISE)) * solution.condition > np.sqrt(LARGEST_UNTOLD):
+        return ""
+    columns = [alias.column for alias in solution.aliased if set(alias.others) - {INTERCEPT}]
+    return ", ".join(repr(column) for column in columns[:_SHOWN])
 
 
 def _require_digits(

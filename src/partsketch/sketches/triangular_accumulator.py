@@ -238,7 +238,7 @@ class TriangularAccumulator(Accumulator):
                 if self._total is not None:
                     self._total = self._total.moved(-self.centre)
         values = tile if self.centre is None else tile - self.centre[:, None]
-        values = values * roots if roots.size else values
+        plain, values = values, values * roots if roots.size else values
         largest = np.abs(values).max(axis=1, initial=0.0)
         if not np.isfinite(largest).all():
             return False
@@ -253,9 +253,11 @@ class TriangularAccumulator(Accumulator):
                 return True
         self._in_slices = True
         from partsketch.common.linalg.double_double import DoubleDouble
-        from partsketch.sketches.kernels.gram_slices import add_exact_gram
+        from partsketch.sketches.kernels.gram_slices import add_exact_gram, rounded_off
 
-        self._total = Products(scale, *add_exact_gram(DoubleDouble.of(total.high, total.low), columns[: self._width]))
+        lower = rounded_off(plain, roots, values) * scale[:, None] if roots.size else None
+        sums = add_exact_gram(DoubleDouble.of(total.high, total.low), columns[: self._width], lower)
+        self._total = Products(scale, *sums)
         return True
 
     def _mirror(self) -> None:

@@ -31,8 +31,9 @@ def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     return signature, generate
 
 
-#: Part of a column's sum of squares below which what is left of it may be what larger columns leave of their rounding.
-_SUSPECT = 1e-12
+#: Part of a column's sum of squares below which what is left of it may be what larger columns leave of their rounding:
+#: columns that only rows of 1e-24 of the largest weight have are as small.
+_SUSPECT = 1e-6
 
 
 @compiled

@@ -94,6 +94,9 @@ def _least_norm(factor: Factor, free: int, units: FloatArray) -> tuple[FloatArra
     counted = units[free:, None]
     coefficients = coefficients - correction @ (coefficients[free:] * counted) / units[:, None]
     inverse_root = inverse_root - correction @ (inverse_root[free:] * counted) / units[:, None]
+    # A column of zeros has neither a coefficient nor an error, not even one of rounding.
+    nothing = ~high[:width, :width].any(axis=0)
+    coefficients[nothing] = inverse_root[nothing] = 0.0
     return _found_anew(factor, coefficients, dependent), inverse_root
 
 
@@ -161,7 +164,8 @@ def _aliases(
     sizes = np.sqrt(np.maximum(left_over[: len(names)], 0.0))
     found = []
     for number, column in enumerate(dependent):
-        share = shares[:, number] * sizes / (sizes[column] if sizes[column] > 0 else 1.0)
+        # Rounding of heavy rows may leave nothing of the size of a column that light rows have.
+        share = shares[:, number] * sizes / sizes[column] if sizes[column] > 0 else shares[:, number]
         takes_part = np.abs(share) > _TAKES_PART
         if free and column > 0:
             # Where the column lies, as its own units have it, after those of the others were taken off.

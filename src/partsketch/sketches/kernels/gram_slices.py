@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.linalg.blas import gram
 from partsketch.common.linalg.compiled import compiled
-from partsketch.common.linalg.double_double import DoubleDouble
+from partsketch.common.linalg.double_double import DoubleDouble, fused
 
 FloatArray = NDArray[np.float64]
 
@@ -88,8 +88,27 @@ def _add_products(products, owners, levels, exponents, high, low):  # type: igno
             high[row, column], low[row, column] = first, second
 
 
-def add_exact_gram(total: DoubleDouble, columns: FloatArray) -> DoubleDouble:
-    """Add the sums of products of columns (shape columns × rows) to the total, exact to about thirty digits."""
+@compiled
+def _rounded_off(values, roots, products, out):  # type: ignore[no-untyped-def]
+    for column in range(values.shape[0]):
+        for row in range(values.shape[1]):
+            out[column, row] = fused(values[column, row], roots[row], -products[column, row])
+
+
+def rounded_off(values: FloatArray, roots: FloatArray, products: FloatArray) -> FloatArray:
+    """Return what rounding took off the products of columns (shape columns × rows) and roots of weights."""
+    out = np.empty_like(products)
+    _rounded_off(np.ascontiguousarray(values), np.ascontiguousarray(roots), products, out)
+    return out
+
+
+def add_exact_gram(total: DoubleDouble, columns: FloatArray, lower: FloatArray | None = None) -> DoubleDouble:
+    """Add the sums of products of columns (shape columns × rows) to the total, exact to about thirty digits.
+
+    `lower` is what rounding took off the columns. It differs between the columns of a row, and of columns that nearly
+    depend on one another it would move the difference: its products with the columns are added, and so are those of
+    what the slices leave out.
+    """
     width, rows = columns.shape
     bits = (53 - max(rows - 1, 1).bit_length()) // 2
     largest = np.abs(columns).max(axis=1, initial=0.0)
@@ -111,7 +130,10 @@ def add_exact_gram(total: DoubleDouble, columns: FloatArray) -> DoubleDouble:
     slices[count:padded] = 0.0
     products = gram(slices[:padded])[:count, :count]
     _add_products(products, owner, level_of, exponents, *total)
-    return total
+    if lower is None:
+        return total
+    across = columns @ (lower + rest * np.ldexp(1.0, exponents)[:, None]).T
+    return total.plus(across + across.T)
 
 
 def _usual(columns: FloatArray) -> FloatArray:
