@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import partsketch as ps
+from partsketch.summaries.group_walk import _room
 
 
 def rows_of(kind: str, count: int = 3000, group_count: int = 40) -> pd.DataFrame:
@@ -94,3 +95,12 @@ def test_what_is_not_a_number_is_named() -> None:
         ps.summarise(rows_of("plain").assign(b=lambda frame: frame["b"] * 1e-150), list("abcd"), partition_by="g")
     with pytest.raises(ps.InputError, match=r"too large|squares get lost"):
         ps.summarise(rows_of("plain").assign(b=lambda frame: frame["b"] * 1e160), list("abcd"), partition_by="g")
+
+
+@pytest.mark.parametrize(("rows", "width"), [(9, 3), (1000, 22), (4097, 8), (70_000, 33)])
+def test_rows_begin_where_lines_of_the_cache_do(rows: int, width: int) -> None:
+    # The kernel that writes past the cache takes whole lines: elsewhere it would end the process.
+    room = _room(rows, width)
+    assert room.shape[0] == rows
+    assert room.__array_interface__["data"][0] % 64 == 0
+    assert room.strides[0] % 64 == 0
