@@ -120,7 +120,7 @@ def _number_texts(offsets, data, valid, first_bit, codes, firsts):  # type: igno
 def coded_texts(column: Any) -> Any:
     """Return an Arrow array of texts as codes of the different ones, None if these are too many.
 
-    As Arrow's own `dictionary_encode`, in a quarter of the time.
+    As Arrow's own `dictionary_encode`, in a third of the time where texts have up to eight bytes.
     """
     import pyarrow as pa
 
