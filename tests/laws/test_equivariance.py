@@ -212,7 +212,11 @@ def test_exact(data: st.DataObject) -> None:
         for one, storage in zip((table, moved), storages, strict=True):
             models.append(_fit(one, weights, None, storage, Path(folder), method="exact", fit_intercept=intercept))
             _assert_judged(models[-1], one, weights, judge(one.features, one.y, weights, intercept), condition)
-    close = CLOSE * float(_reach(table, weights, intercept).max())
+    close = CLOSE
+    if exact.aliased and weights is not None and not weights.all():
+        # What the least norm says of rows without weight turns with the null space, by rounding times the condition.
+        close = max(CLOSE, ROUNDING * condition)
+    close *= float(_reach(table, weights, intercept).max())
     # Of dependent columns the least norm is found beside those that stand before them in either order.
     there = judge(moved.features, moved.y, weights, intercept)
     standing = [
