@@ -24,7 +24,7 @@ def _file() -> tuple[str, bytes]:
     """Return header and numbers of a file whose columns a formula made."""
     a, y = np.random.default_rng(1).normal(size=(2, 60))
     table = pa.table({"a": a, "g": ["u", "v", "w"] * 20, "y": y})
-    summary: Any = ps.sketch(table, "y ~ a + C(g)", sketch_size=12, random_state=3, site="here")
+    summary: Any = ps.sketch(table, "y ~ a + C(g)", sketch_size=12, random_state=3, site="here", noise="estimated")
     data = summary.to_bytes()
     (length,) = struct.unpack("<I", data[12:16])
     return data[16 : 16 + length].decode(), data[16 + length : -32]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import partsketch as ps
-from partsketch.summaries.group_walk import _room
+from partsketch.summaries.group_walk import room_for_rows
 
 
 def rows_of(kind: str, count: int = 3000, group_count: int = 40) -> pd.DataFrame:
@@ -100,7 +100,7 @@ def test_what_is_not_a_number_is_named() -> None:
 @pytest.mark.parametrize(("rows", "width"), [(9, 3), (1000, 22), (4097, 8), (70_000, 33)])
 def test_rows_begin_where_lines_of_the_cache_do(rows: int, width: int) -> None:
     # The kernel that writes past the cache takes whole lines: elsewhere it would end the process.
-    room = _room(rows, width)
+    room = room_for_rows(rows, width)
     assert room.shape[0] == rows
     assert room.__array_interface__["data"][0] % 64 == 0
     assert room.strides[0] % 64 == 0

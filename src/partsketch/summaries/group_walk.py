@@ -23,7 +23,7 @@ _kept = threading.local()
 _LINE = 8
 
 
-def _room(rows: int, width: int) -> FloatArray:
+def room_for_rows(rows: int, width: int) -> FloatArray:
     """Return room for rows; what the last task of this thread had, if it fits."""
     step = padded(width)
     kept: FloatArray | None = _kept.__dict__.pop("rows", None)
@@ -52,7 +52,7 @@ class GroupFeeder:
         self._names = (*source.feature_names, *source.target_names)
         self._targets = len(source.target_names)
         self._width = 1 + len(self._names)
-        self._rows = _room(rows, self._width)
+        self._rows = room_for_rows(rows, self._width)
         self._weighted = source.has_weights
         self._held: list[_Held] = []
         # What stands in the first column where rows have no weights, and behind the last one.
