@@ -204,6 +204,17 @@ def test_closing_stops_the_remote_work(spark_engine: Any, tmp_path: Path) -> Non
     assert eventually(lambda: quiet(tmp_path))
 
 
+def test_jobs_that_lost_their_group_are_cancelled_too(
+    spark_engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interrupt may cost a thread its connection; what it submits by another one belongs to no group."""
+    monkeypatch.setattr(type(spark_engine.session.sparkContext), "setJobGroup", lambda *_, **__: None)
+    slow = FrailRows(400 * SEGMENT_ROWS, slow_until=400 * SEGMENT_ROWS, folder=str(tmp_path))
+    tasks = make_tasks(slow, single_partition(slow.row_count))
+    assert not list(spark_engine.run(slow, EXACT, tasks, time.monotonic() + 1))
+    assert eventually(lambda: quiet(tmp_path))
+
+
 def test_a_deadline_ends_and_cancels(spark_engine: Any, tmp_path: Path) -> None:
     slow = FrailRows(400 * SEGMENT_ROWS, slow_until=400 * SEGMENT_ROWS, folder=str(tmp_path))
     tasks = make_tasks(slow, single_partition(slow.row_count))

@@ -147,6 +147,7 @@ class FrameJob:
         self.waiting = [[range(len(tasks))]]
         chunks = source.chunks
         self.parts = len(chunks.sizes)
+        self.rows: set[int] = set()
         self._crossing = sum(len(chunks.between(task.start, task.stop)) > 1 for task in tasks)
         collection: Any = chunks.collection
         self._frame = collection.frame.select(*[f"`{name.replace('`', '``')}`" for name in source.selection.used])
@@ -164,7 +165,9 @@ class FrameJob:
                 parts = min(parts + self._crossing, 4 * self._workers)
                 met = outcomes.repartition(parts, "task").groupBy("task")
                 outcomes = met.applyInArrow(meeting_work(self._shared), MEETING_OUTCOME)
-            found = outcomes.select("value").rdd.map(lambda row: pickle.loads(row.value))
+            values = outcomes.select("value").rdd
+            self.rows.add(values.id())
+            found = values.map(lambda row: pickle.loads(row.value))
         return collect_bundles(found, self._merging, parts)
 
     def close(self) -> None:

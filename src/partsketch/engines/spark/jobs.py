@@ -27,6 +27,9 @@ _JOBS_AT_ONCE = 2
 #: Bundles that the driver takes as they are; more are merged on the executors first.
 _FEW_BUNDLES = 8
 
+#: For how long jobs are cancelled again and again, in seconds, until their threads have ended.
+_CANCEL_SECONDS = 15
+
 #: How often the driver asks how far the jobs are, in seconds.
 _WATCH_SECONDS = 0.25
 
@@ -44,12 +47,15 @@ class Jobs(Protocol):
         How many tasks of Spark all jobs begin with.
     divisible
         Whether some of the tasks of a job can be done by a job of their own.
+    rows
+        Spark's numbers of the collections that the jobs go through, by which the jobs are known.
     """
 
     tasks: Sequence[Task]
     waiting: list[list[range]]
     parts: int
     divisible: bool
+    rows: set[int]
 
     def run(self, bundles: list[range]) -> list[Bundle]:
         """Run one job and return what became of its tasks, in few bundles."""
@@ -76,6 +82,7 @@ class FileJobs:
     ) -> None:
         self.tasks = tasks
         self.parts = len(bundles)
+        self.rows: set[int] = set()
         self._context = context
         self._source = source if sends_rows else None
         self._shared = context.broadcast((None if sends_rows else source, request, list(tasks)))
@@ -97,8 +104,9 @@ class FileJobs:
             _spare_collector()
             return bundle
 
-        ended = self._context.parallelize(items, len(items)).map(work)
-        return collect_bundles(ended, merging, len(items))
+        sent = self._context.parallelize(items, len(items))
+        self.rows.add(sent.id())
+        return collect_bundles(sent.map(work), merging, len(items))
 
     def _part(self, bundle: range) -> Source | None:
         if self._source is None:
@@ -175,7 +183,7 @@ def run_jobs(context: Any, jobs: Jobs, progress: RowProgress, deadline: float | 
                     yield from bundle.outcomes()
     finally:
         stop.set()
-        _cancel(context, group, threads)
+        _cancel(context, group, jobs.rows, threads)
         jobs.close()
 
 
@@ -200,12 +208,35 @@ def _given_up(jobs: Jobs, bundles: list[range], error: Exception) -> Iterator[Ta
         yield TaskOutcome((index,), None, lost("Spark", jobs.tasks[index], error))
 
 
-def _cancel(context: Any, group: str, threads: Sequence[threading.Thread]) -> None:
-    """Cancel all jobs; a thread may have been about to submit one, so until all threads are gone."""
-    while any(thread.is_alive() for thread in threads):
+def _cancel(context: Any, group: str, rows: set[int], threads: Sequence[threading.Thread]) -> None:
+    """Cancel all jobs; a thread may have been about to submit one, so until all threads are gone.
+
+    An interrupt may cost a thread its connection to Spark. What it submits by another one belongs to no group, so jobs
+    are known by what they go through, too. What cannot be cancelled at all must not keep the caller waiting.
+    """
+    last = time.monotonic() + _CANCEL_SECONDS
+    while any(thread.is_alive() for thread in threads) and time.monotonic() < last:
         context.cancelJobGroup(group)
+        for job in _jobs_through(context, rows):
+            context._jsc.sc().cancelJob(job)
         for thread in threads:
             thread.join(0.1)
+
+
+def _jobs_through(context: Any, rows: set[int]) -> list[int]:
+    """Return the jobs under way that go through one of the collections."""
+    from py4j.protocol import Py4JError
+
+    tracker, stages = context.statusTracker(), context._jsc.sc().statusStore()
+
+    def through(job: int) -> bool:
+        information = tracker.getJobInfo(job)
+        numbers = [] if information is None else list(information.stageIds)
+        with suppress(Py4JError):  # a stage of which Spark does not know any more
+            return any(stages.lastStageAttempt(stage).rddIds().contains(row) for stage in numbers for row in rows)
+        return False
+
+    return [job for job in tracker.getActiveJobsIds() if through(job)]
 
 
 class _Watch:
