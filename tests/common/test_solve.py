@@ -105,6 +105,15 @@ def test_units_of_columns_do_not_matter(exponents: list[int], seed: int) -> None
     assert scaled.rank == 3
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1e-160, 1e160, 1e200])
+def test_the_least_norm_is_found_in_units_whose_squares_are_no_doubles(unit: float) -> None:
+    column = np.random.default_rng(1).normal(size=30)
+    rows = np.column_stack([column * unit, column * unit, column])
+    found = solve_least_squares(tall_factor(rows), names(2), 1)
+    assert found.rank == 1
+    assert found.coefficients[:, 0] * unit == pytest.approx([0.5, 0.5], rel=1e-14)
+
+
 def test_condition_is_that_of_columns_of_norm_one() -> None:
     generator = np.random.default_rng(0)
     features = generator.normal(size=(50, 4)) * [1, 1e6, 1e-6, 3]

@@ -295,6 +295,9 @@ def test_the_size_for_the_bound_is_the_smallest() -> None:
         ({"rows": 100, "columns": 3, "engine": "abacus"}, "abacus"),
         ({"rows": 100, "columns": 3, "delta": 2.0}, "delta"),
         ({"rows": 100, "columns": 30, "sketch_size": 10}, "sketch_size"),
+        # As many as a fit refuses.
+        ({"rows": 100, "columns": 3, "sketch_size": 2**24 + 1}, "sketch_size is 16777217: give at most 16,777,216"),
+        ({"data": np.outer([1.7e308, -1.7e308, -1.7e308], np.ones(3)), "target": "x2"}, "Values are too large"),
         ({"rows": 100, "columns": 3, "n_partitions": 0}, "n_partitions"),
     ],
 )

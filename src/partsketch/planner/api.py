@@ -21,6 +21,7 @@ from partsketch.planner.choice import free_memory, make_plan
 from partsketch.planner.plan import Plan
 from partsketch.planner.survey import Survey, look, survey_of_sizes
 from partsketch.sources.base import Source
+from partsketch.summaries.file_header import MOST_SKETCH_ROWS
 from partsketch.theory.arguments import require_count
 
 #: Formulas take the sketch size of every partition.
@@ -63,7 +64,7 @@ class PlanOptions:
         if self.n_partitions is not None:
             require_count("n_partitions", self.n_partitions)
         refuse_too_many(_MOST_PARTITIONS, n_partitions=self.n_partitions)
-        refuse_too_many(sketch_size=self.sketch_size)
+        refuse_too_many(MOST_SKETCH_ROWS, sketch_size=self.sketch_size)
         if self.weighting not in choices_of("weighting"):
             raise InputError(f"weighting is {self.weighting!r}: choose from {', '.join(choices_of('weighting'))}.")
         if self.delta is not None and not 0 < self.delta < 1:

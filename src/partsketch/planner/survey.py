@@ -21,6 +21,7 @@ from partsketch.planner.given import GivenRows
 from partsketch.sketches.base import SEGMENT_ROWS, SketchSpecification
 from partsketch.sources.base import NO_CODES, Codes, Source
 from partsketch.sources.files.paths import COMPRESSED
+from partsketch.summaries.feeder import TOO_LARGE
 from partsketch.summaries.partitions import make_partitioning
 from partsketch.summaries.tasks import INTERCEPT, SummaryRequest
 from partsketch.theory.arguments import require_count
@@ -127,6 +128,11 @@ def look(source: Source, options: FitOptions, seed_of_fit: bool = True, weightin
     if not len(sample):
         return sizes
     seen = _centred(sample[:, :columns]) if options.fit_intercept else sample[:, :columns]
+    # The rows are finite: sources refuse others. The differences of large ones need not be.
+    if not np.isfinite(seen).all():
+        raise InputError(TOO_LARGE)
+    # Columns of one size: the least norm of a dependent column among far smaller ones would be their rounding.
+    seen = np.ldexp(seen, -np.frexp(np.abs(seen).max(axis=0))[1])
     features = PartitionMoments(np.column_stack([seen, np.zeros(len(seen))]), len(seen))
     leverage = float(np.sum((seen @ features.inverse_root) ** 2, axis=1).max())
     uneven = leverage > max(_UNEVEN_LEVERAGE, _UNEVEN_TIMES * features.rank / len(sample))
@@ -178,7 +184,8 @@ def _centred(rows: FloatArray) -> FloatArray:
     roots = rows[:, :1]
     counted = roots[:, 0] > 0
     middle = np.median(rows[counted, 1:] / roots[counted], axis=0)
-    return np.asarray(rows - roots * np.concatenate([[0.0], middle]))
+    with np.errstate(over="ignore"):
+        return np.asarray(rows - roots * np.concatenate([[0.0], middle]))
 
 
 def _group_rows(source: Source) -> int:

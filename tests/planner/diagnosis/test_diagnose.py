@@ -217,6 +217,29 @@ def test_weights_by_column_and_by_label(rows: Any) -> None:
     assert found.influential_rows[0].value == pytest.approx(900)
 
 
+@pytest.mark.parametrize("unit", [1e18, 1e100, 1e-200])
+def test_leverages_are_the_same_in_any_unit_of_dependent_columns(unit: float) -> None:
+    a, b, noise = np.random.default_rng(0).normal(size=(3, 200))
+    near, far = (
+        ps.diagnose(pa.table({"a": a * size, "again": a * size, "b": b, "y": 3 * a + b + noise}), "y")
+        for size in (1.0, unit)
+    )
+    assert near.influential_rows
+    assert [row.row for row in far.influential_rows] == [row.row for row in near.influential_rows]
+    # Orthogonal factors of the same columns: a few thousand roundings.
+    for one, other in zip(near.influential_rows, far.influential_rows, strict=True):
+        assert other.leverage == pytest.approx(one.leverage, rel=1e-12)
+        assert other.relative_leverage == pytest.approx(one.relative_leverage, rel=1e-12)
+    assert far.ratio_without_rows == pytest.approx(near.ratio_without_rows, rel=1e-9)
+
+
+def test_values_whose_squares_overflow_are_said_to_be_too_large() -> None:
+    signs = np.where(np.arange(400) % 2, 1.0, -1.0)
+    rows = {"a": 1e308 * signs, "b": np.arange(400.0), "y": np.arange(400.0) ** 2}
+    with pytest.raises(InputError, match="Values are too large: their squares overflow"):
+        ps.diagnose(pa.table(rows), "y")
+
+
 def test_several_targets_and_too_many_partitions_are_refused(rows: Any) -> None:
     X, y = rows
     with pytest.raises(InputError, match="one target"):

@@ -89,6 +89,8 @@ def _least_norm(factor: Factor, free: int, units: FloatArray) -> tuple[FloatArra
     # The norm is that of the coefficients as the caller's columns have them.
     null_space = -shares_of(factor) * units[:, None]
     null_space[dependent, np.arange(dependent.size)] = units[dependent]
+    # A power of two first: the squares of very large or small units are no doubles.
+    null_space = np.ldexp(null_space, -np.frexp(np.abs(null_space).max(axis=0))[1])
     null_space /= np.linalg.norm(null_space, axis=0)
     correction = null_space @ np.linalg.pinv(null_space[free:])
     counted = units[free:, None]

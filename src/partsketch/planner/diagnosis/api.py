@@ -163,7 +163,8 @@ def _judge(
     free, locations = int(options.fit_intercept), coordinates.locations
     solution = solve_least_squares(pooled.factor, features, 1, free, locations=locations)
     assert watched.centre is not None
-    seen = SeenRows(watched.influential, [part.row_count for part in moments], watched.centre)
+    units = coordinates.unit[: len(features)]
+    seen = SeenRows(watched.influential, [part.row_count for part in moments], watched.centre, units)
     rows = seen.influential(names, features)
     heavy = tuple(row.row for row in rows if row.outweighs)
     traces = trace_products(moments)

@@ -28,13 +28,18 @@ class SeenRows:
         Rows of each partition.
     centre
         What was taken off the columns.
+    units
+        Powers of two close to the spreads of the features.
     """
 
-    def __init__(self, kept: Mapping[int, Influential], row_counts: Sequence[int], centre: FloatArray) -> None:
-        self._kept = [kept[partition] for partition in range(len(row_counts))]
-        self._counts, self._centre = row_counts, centre
-        for seen in self._kept:
+    def __init__(
+        self, kept: Mapping[int, Influential], row_counts: Sequence[int], centre: FloatArray, units: FloatArray
+    ) -> None:
+        seen_of = [kept[partition] for partition in range(len(row_counts))]
+        self._counts, self._centre, self._units = row_counts, centre, units
+        for seen in seen_of:
             seen.settle()
+        self._kept = [seen.measured(units) for seen in seen_of]
         self._moments = many_moments([seen.factor()[0] for seen in self._kept], row_counts)
         self._pooled = pooled_moments(self._moments)
 
@@ -93,7 +98,7 @@ class SeenRows:
         spread = np.sqrt(variances)
         deviations = np.abs(values - means) / np.where(spread > 0, spread, np.inf)
         place = int(np.argmax(deviations)) if len(deviations) else 0
-        value = float(values[place] + self._centre[first + place])
+        value = float(values[place] * self._units[first + place] + self._centre[first + place])
         return features[first + place], value, float(deviations[place])
 
 

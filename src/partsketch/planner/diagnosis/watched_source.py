@@ -19,10 +19,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import triangular_factor
 from partsketch.sketches.groups import GroupedTriangularSketch, GroupFactors, factors_of, padded, summarise_groups
 from partsketch.sources.base import Block, Source
 from partsketch.sources.wrapper import SourceWrapper
+from partsketch.summaries.feeder import TOO_LARGE
 from partsketch.summaries.partitions import Partitioning
 from partsketch.theory.moments import PartitionMoments
 
@@ -104,6 +106,10 @@ class Influential:
             [(rows + np.outer(rows[:, 0], shift), numbers) for rows, numbers in self.waiting],
         )
 
+    def measured(self, units: FloatArray) -> Influential:
+        """Return the same rows in units of the columns; all have been looked at."""
+        return Influential(self.rest / units, self.rows / units, self.numbers)
+
     def factor(self, without: Collection[int] = ()) -> tuple[FloatArray, int]:
         """Return the factor of the features of all rows but those with some numbers, and how many these are.
 
@@ -120,6 +126,11 @@ class Influential:
 
 
 def _leverage(factor: FloatArray, rows: FloatArray) -> FloatArray:
+    if not np.isfinite(factor).all():
+        raise InputError(TOO_LARGE)
+    # Columns of one size: the least norm of a dependent column among far smaller ones would be their rounding.
+    exponents = -np.frexp(np.abs(factor).max(axis=0, initial=0.0))[1]
+    factor, rows = np.ldexp(factor, exponents), np.ldexp(rows, exponents)
     lengths, diagonal = np.linalg.norm(factor, axis=0), np.abs(np.diagonal(factor))
     if len(factor) == factor.shape[1] and (diagonal > _CLEARLY_APART * lengths).all():
         from scipy.linalg import solve_triangular
