@@ -223,6 +223,7 @@ def test_inspect_knows_every_file(folder: Path, capsys: pytest.CaptureFixture[st
         (["ask", "rows.psk", "--compare", "bad.toml"], "key 'featurs'"),
         (["ask", "rows.psk", "--compare", "bad.csv"], "no column 'a,b'"),
         (["ask", "rows.psk", "--compare", "bad.csv"], "joined by '+'"),
+        (["ask", "rows.psk", "--compare", "long.csv"], "Regression 1 of long.csv has more values than the first line"),
         (["summarise", "rows.parquet", "-o", "none/x.psk"], "no folder none"),
         (["summarise", "rows.parquet", "-o", "rows.parquet"], "it is one of the inputs"),
         (["inspect", "rows.parquet"], "neither a model nor a sketch"),
@@ -237,6 +238,7 @@ def test_bad_input_gets_one_sentence(
 ) -> None:
     (folder / "bad.toml").write_text('[[model]]\ntarget = "y"\nfeaturs = ["a"]\n')
     (folder / "bad.csv").write_text('target,features\ny,"a,b"\n')
+    (folder / "long.csv").write_text("target,features\ny,a,b\n")
     (folder / "link.psk").symlink_to("rows.psk")
     os.mkfifo(folder / "pipe")
     inputs = [folder / name for name in ("rows.parquet", "rows.psk", "bad.toml")]

@@ -36,6 +36,27 @@ def test_a_nested_model_is_a_restriction() -> None:
             large.test(other)
 
 
+def test_a_model_of_other_rows_is_not_nested() -> None:
+    large = SUMMARIES.fit("y")
+    # As many rows, of the same names.
+    others = ps.summarise(ROWS.assign(y=ROWS["y"] + 1e-3 * ROWS["b"]), ["a", "b", "c", "y"], partition_by="g")
+    with pytest.raises(ps.InputError, match="not of the same rows: there 'y' has the sum of squares"):
+        large.test(others.fit("y", ["a"]))
+    # Other summaries of the same rows do, and a fit to the rows themselves.
+    stated = large.test("b = 0, c = 0")
+    assert large.test(ps.summarise(ROWS, ["a", "y"]).fit("y", ["a"])) == stated
+    assert large.test(ps.fit(ROWS, "y", ["a"], method="exact")) == stated
+
+
+def test_a_name_that_may_be_an_equation_is_asked_back() -> None:
+    rows = ROWS[["a", "b", "y"]].rename(columns={"b": "a=0"})
+    model = ps.summarise(rows).fit("y")
+    with pytest.raises(ps.InputError, match="'a=0' is the name of a coefficient, and an equation about 'a'"):
+        model.test("a=0")
+    assert model.test("a = 0").statistic == pytest.approx(float(model.t_values[1]) ** 2, rel=1e-9)
+    assert model.test("`a=0`").statistic == pytest.approx(float(model.t_values[2]) ** 2, rel=1e-9)
+
+
 def test_what_cannot_be_tested() -> None:
     model = SUMMARIES.fit("y")
     with pytest.raises(ps.InputError, match="not independent"):

@@ -195,6 +195,12 @@ def test_ridge_is_that_of_a_fit() -> None:
         _ = model.standard_errors
 
 
+def test_penalties_may_be_numbers_of_numpy() -> None:
+    alpha, share = np.int64(3), np.float32(0.5)
+    assert asked().fit("y", alpha=alpha).record.options["alpha"] == 3.0  # type: ignore[arg-type]
+    assert asked().lasso_path("y", ["a"], l1_ratio=share, folds=2).l1_ratio == 0.5  # type: ignore[arg-type]
+
+
 def test_several_targets() -> None:
     summaries = ps.summarise(ROWS, ["a", "b", "c", "y", "z"], partition_by="g")
     both = summaries.fit(["y", "z"], ["a", "b"], vcov="CRV1")

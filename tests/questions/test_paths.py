@@ -151,6 +151,8 @@ def test_folds_may_be_given_and_are_checked() -> None:
         ({"folds": 1}, "at least two folds"),
         ({"folds": [0, 1]}, "give the fold of each"),
         ({"alphas": [0.0]}, "positive numbers"),
+        # Not the penalties 2 and 5.
+        ({"alphas": "25"}, "positive numbers"),
         ({"intercept": "partition"}, "no intercepts of partitions"),
         ({"features": []}, "at least one feature"),
     ]:

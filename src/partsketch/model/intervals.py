@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ FloatArray = NDArray[np.float64]
 #: What intervals may be of, and how a table calls it.
 TRUTH, EXACT = "truth", "exact"
 SUBJECTS = {TRUTH: "the true coefficients", EXACT: "the coefficients of exact least squares"}
+
+#: Sums of squares of the same rows differ by less than this part: 1 - R² has lost at most six digits of sixteen.
+_SAME_ROWS, _LEAST_LEFT = 1e-8, 1e-6
 
 
 class Spread(NamedTuple):
@@ -191,14 +194,34 @@ def _nested(model: Model, smaller: Model) -> tuple[FloatArray, FloatArray]:
     """Return the restrictions that make a smaller model of a model: columns that it does not have are zero."""
     names, kept = model.column_names, set(smaller.column_names)
     extra = [place for place, name in enumerate(names) if name not in kept]
-    circumstances = [(one.record.options.get("intercept"), one.record.row_count) for one in (model, smaller)]
+    circumstances = [(_intercepts(one.record.options), one.record.row_count) for one in (model, smaller)]
     alike = circumstances[0] == circumstances[1] and model.target_names == smaller.target_names
     if not kept < set(names) or not alike:
         raise InputError(
             "The other model is not nested in this one: it must have the same target, rows and kind of intercept, and "
             "some of this one's features."
         )
+    for number, name in enumerate(model.target_names):
+        here, there = (_sum_of_squares(one, number) for one in (model, smaller))
+        if here is not None and there is not None and abs(here - there) > _SAME_ROWS * here:
+            raise InputError(
+                f"The other model is not of the same rows: there {name!r} has the sum of squares {there:.10g}, and "
+                f"here {here:.10g}. Fit both to the same rows."
+            )
     return np.eye(len(names))[extra], np.zeros(len(extra))
+
+
+def _intercepts(options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return which intercepts a model has: what a fit to rows says in other words than one to summaries."""
+    return options.get("intercept", "common" if options["fit_intercept"] else False), options.get("absorb")
+
+
+def _sum_of_squares(model: Model, number: int) -> float | None:
+    """Return the sum of squares that R² of an exact fit is a share of; None where digits of it are lost."""
+    loss, share = model.certificates[number].minimal_loss, model.inferences[number].r_squared
+    if model.record.options["method"] != "exact" or loss is None or share is None or share > 1 - _LEAST_LEFT:
+        return None
+    return loss / (1 - share)
 
 
 def _target_number(model: Model, target: str | None) -> int:

@@ -78,6 +78,7 @@ def _tokens(text: str, columns: Sequence[str]) -> list[_Token]:
         known = next((name for name in terms if rest.startswith(name, start)), None)
         if known is None and indicator is not None and indicator.group() in columns:
             known = indicator.group()
+            _refuse_two_readings(known, columns)
         if known is not None:
             tokens.append(_Token("name", known))
             place = start + len(known)
@@ -99,6 +100,15 @@ def _tokens(text: str, columns: Sequence[str]) -> list[_Token]:
             raise InputError(f"The model has no coefficient {word!r}: it has {named}{more}.")
         tokens.append(_Token(kind, word.replace("−", "-") if kind == "sign" else word))
     return tokens
+
+
+def _refuse_two_readings(name: str, columns: Sequence[str]) -> None:
+    """Refuse an indicator such as a=0 that may as well be an equation, because there is a column a too."""
+    if name.partition("=")[0] in columns:
+        raise InputError(
+            f"{name!r} is the name of a coefficient, and an equation about {name.partition('=')[0]!r}: put the name in "
+            "backticks, or write the equation with blanks around its sign."
+        )
 
 
 def _split(tokens: Sequence[_Token], sign: str) -> list[list[_Token]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -88,7 +89,7 @@ def ask(
         target, features = formula.target, formula.features
         if formula.intercept is False:
             intercept = False
-    if not (isinstance(alpha, int | float) and 0 <= alpha < np.inf):
+    if not (isinstance(alpha, numbers.Real) and 0 <= alpha < np.inf):
         raise InputError(f"alpha is {alpha!r}: give a number, at least 0.")
     panel = summaries.panel(intercept)
     choice = choose_columns(summaries.factor_columns, summaries.about, target, features)

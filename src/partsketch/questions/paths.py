@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -141,7 +142,7 @@ def lasso_path(
     intercept: Intercept,
 ) -> Path:
     """Return the path of the lasso, or of an elastic net."""
-    if not (isinstance(l1_ratio, int | float) and 0 < l1_ratio <= 1):
+    if not (isinstance(l1_ratio, numbers.Real) and 0 < l1_ratio <= 1):
         raise InputError(f"l1_ratio is {l1_ratio!r}: give a number above 0, at most 1; for 0 ask for ridge_path.")
     return _path(summaries, target, features, alphas, float(l1_ratio), folds, intercept)
 
@@ -199,7 +200,8 @@ def _checked(alphas: Sequence[float] | None, problem: Penalised, l1_ratio: float
             raise InputError("The target, or every feature, is constant: there is no path.")
         return np.geomspace(largest, largest * (_LASSO_RANGE if l1_ratio else _RIDGE_RANGE), _ALPHAS)
     try:
-        values = np.array(list(alphas), dtype=np.float64)
+        # The figures of a text are not penalties.
+        values = np.array([] if isinstance(alphas, str) else list(alphas), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"alphas is {alphas!r}: give a list of positive numbers.") from error
     if not values.size or not (np.isfinite(values) & (values > 0)).all():

@@ -71,7 +71,7 @@ def read_specifications(path: Path, vcov: str = "iid") -> list[Specification]:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not text in UTF-8.") from error
-    entries = _from_csv(text) if path.suffix.lower() == ".csv" else _from_toml(text, path)
+    entries = _from_csv(text, path) if path.suffix.lower() == ".csv" else _from_toml(text, path)
     if not entries:
         raise InputError(f"{path} lists no regression: add a table [[model]] for each, or a line of CSV.")
     return [_specification(entry, number, path, vcov) for number, entry in enumerate(entries, 1)]
@@ -88,9 +88,14 @@ def _from_toml(text: str, path: Path) -> list[dict[str, Any]]:
     return models
 
 
-def _from_csv(text: str) -> list[dict[str, Any]]:
+def _from_csv(text: str, path: Path) -> list[dict[str, Any]]:
     entries = []
-    for line in csv.DictReader(io.StringIO(text)):
+    for number, line in enumerate(csv.DictReader(io.StringIO(text)), 1):
+        if None in line:
+            raise InputError(
+                f"Regression {number} of {path} has more values than the first line has keys: join features by '+', "
+                "and put a value with a comma in quotes."
+            )
         entry: dict[str, Any] = {key: value for key, value in line.items() if value not in (None, "")}
         if "features" in entry:
             entry["features"] = [name.strip(" `") for name in re.split(r"\+", entry["features"]) if name.strip()]
