@@ -51,9 +51,10 @@ def test_what_has_no_factor_or_inverse_is_refused(width: int) -> None:
         inverse_of_triangle(triangle)
 
 
-def test_single_numbers_round_a_factor_by_less_than_what_is_allowed_for() -> None:
+@pytest.mark.parametrize("width", [400, 600])
+def test_single_numbers_round_a_factor_by_less_than_what_is_allowed_for(width: int) -> None:
     """Nearly equal columns are the worst: errors of their products do not cancel."""
-    rng, width = np.random.default_rng(1), 400
+    rng = np.random.default_rng(1)
     rows = rng.normal(size=(2 * width, width)) * 0.03 + rng.normal(size=(2 * width, 1))
     units = 1.0 / np.linalg.norm(rows, axis=0)
     gram = (rows.T @ rows) * units * units[:, None] + 1e-2 * np.eye(width)
@@ -66,10 +67,26 @@ def test_single_numbers_round_a_factor_by_less_than_what_is_allowed_for() -> Non
     right = rng.normal(size=width).astype(np.float32)
     solved = right.copy()
     single_solve(factor, solved)
-    # 2⁻²⁴ times the condition of the factor, 10·√400 at most, and the root of the number of columns.
+    # 2⁻²⁴ times the condition of the factor, 10·√600 at most, and the root of the number of columns.
     assert np.linalg.norm(upper.T @ solved - right) < 1e-3 * np.linalg.norm(right)
     with pytest.raises(np.linalg.LinAlgError, match="positive"):
         single_factor((gram - 1.5e-2 * np.eye(width)).astype(np.float32))
+
+
+@pytest.mark.parametrize("width", [40, 513, 900])
+def test_a_factor_in_single_numbers_reads_the_upper_triangle_alone_and_is_the_same_for_any_threads(width: int) -> None:
+    units = 1.0 / np.sqrt(np.diagonal(_gram(width)))
+    whole = (_gram(width) * units * units[:, None]).astype(np.float32)
+    factor, shared = (np.where(np.tri(width, k=-1) > 0, np.float32(np.nan), whole) for _ in range(2))
+    single_factor(factor)
+    with sharing_with(2):
+        single_factor(shared)
+    assert np.array_equal(np.triu(shared), np.triu(factor))
+    # Rounding of single numbers, for columns of norm one with a condition of 6.
+    assert np.abs(np.triu(factor) - np.linalg.cholesky(whole.astype(np.float64)).T).max() < 100 * width * 6e-8
+    whole[-1, -1] = 0.0
+    with pytest.raises(np.linalg.LinAlgError, match="positive"):
+        single_factor(whole)
 
 
 @pytest.mark.parametrize("place", [(1, 0), (299, 0), (299, 298), (200, 130), (128, 127)])

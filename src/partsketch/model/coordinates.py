@@ -183,7 +183,7 @@ class _Picked:
         if summary.low is None and not self._centre.any():
             # Sketches by the hundred: nothing is copied that is not needed, and zeros take no memory.
             high = summary.matrix if self._are_all else summary.matrix[:, self._chosen]
-            return DoubleDouble(high, np.broadcast_to(np.zeros(1), high.shape))
+            return DoubleDouble.plain(high)
         part = summary.rows.moved(-self._centre)
         if summary.low is None and get_sketch(summary.kind).is_random and law_of_kind(summary.kind).keeps_rows:
             # Of a column that is constant in a sample nothing is left but the rounding of its products. Other sketches
@@ -295,4 +295,4 @@ def _is_tall(part: DoubleDouble) -> bool:
 
 
 def _stacked(parts: Sequence[DoubleDouble]) -> FloatArray:
-    return np.vstack([part.high for part in parts])
+    return parts[0].high if len(parts) == 1 else np.vstack([part.high for part in parts])

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
+
+from partsketch.common.linalg.helpers import shared_map
+from partsketch.common.linalg.wide_triangles import NARROWEST_SHARED
 
 FloatArray = NDArray[np.float64]
 
 #: Numbers of half a megabyte, which stay in the cache of a core while they are worked on.
 _NUMBERS_IN_CACHE = 2**16
+#: Strips that helpers share at a time.
+_TOGETHER = 16
 
 #: Part of a column's sum of squares that centring leaves of a constant: the square of its rounding, with room. It
 #: decides a unit, and nothing of rank.
@@ -23,17 +29,17 @@ def spread_units(stacks: Callable[[], Iterable[FloatArray]], weight: float, free
     largest = np.max([np.abs(stack).max(axis=0, initial=0.0) for stack in _strips(stacks())], axis=0)
     exponents = np.where(largest > 0, np.frexp(largest)[1], 0)
 
-    def scaled() -> Iterator[FloatArray]:
-        # Multiplying takes a tenth of the time of `ldexp`, and a power of two rounds nothing.
-        powers = np.ldexp(1.0, -np.clip(exponents, -1000, 1000))
-        return (stack * powers for stack in _strips(stacks()))
+    # Multiplying takes a tenth of the time of `ldexp`, and a power of two rounds nothing.
+    powers = np.ldexp(1.0, -np.clip(exponents, -1000, 1000))
 
-    squares = _sum(np.einsum("ij,ij->j", rows, rows) for rows in scaled())
+    def summed(term: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        return _sum(lambda rows: term(rows * powers), _strips(stacks()))
+
+    squares = summed(_squares)
     count = float(weight)
     if free:
-        means = _sum(rows[:, 0] @ rows for rows in scaled()) / max(squares[0], 1e-300)
-        around = (rows - rows[:, :1] * means for rows in scaled())
-        left = _sum(np.einsum("ij,ij->j", rows, rows) for rows in around)
+        means = summed(lambda rows: rows[:, 0] @ rows) / max(squares[0], 1e-300)
+        left = summed(lambda rows: _squares(rows - rows[:, :1] * means))
         # What a constant column leaves is rounding.
         squares = np.where(left > _CONSTANT * squares, left, squares)
         count = max(squares[0], 1e-300)
@@ -55,5 +61,12 @@ def _strips(stacks: Iterable[FloatArray]) -> Iterator[FloatArray]:
         yield from (stack[begin : begin + height] for begin in range(0, max(1, len(stack)), height))
 
 
-def _sum(terms: Iterator[FloatArray]) -> FloatArray:
-    return reduce(np.add, terms)
+def _squares(rows: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ij,ij->j", rows, rows))
+
+
+def _sum(term: Callable[[FloatArray], FloatArray], strips: Iterator[FloatArray]) -> FloatArray:
+    """Add up a term of every strip, in their order; those of many columns are shared with helpers, some at a time."""
+    some = iter(lambda: list(islice(strips, _TOGETHER)), [])
+    together = (shared_map(term, part) if part[0].shape[1] > NARROWEST_SHARED else map(term, part) for part in some)
+    return reduce(np.add, chain.from_iterable(together))

@@ -180,6 +180,11 @@ class DoubleDouble(NamedTuple):
         first = np.array(high, dtype=np.float64, order="C")
         return cls(first, np.zeros_like(first) if low is None else np.array(low, dtype=np.float64, order="C"))
 
+    @classmethod
+    def plain(cls, high: FloatArray) -> DoubleDouble:
+        """Return a matrix of doubles as it is, for whoever only reads it: the zeros beside it take no memory."""
+        return cls(high, np.broadcast_to(np.zeros(1), high.shape))
+
     def plus(self, values: FloatArray) -> DoubleDouble:
         """Return the sum with a matrix of doubles."""
         total, rest = two_sum(self.high, values)

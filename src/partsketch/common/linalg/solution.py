@@ -136,11 +136,18 @@ def _largest_value(triangle: FloatArray, scale: FloatArray) -> float:
     The largest value on a subspace is never above that of the matrix; the subspace grows until that hardly helps.
     """
     rows = len(triangle)
+    strips: list[NDArray[Any]] = [triangle[begin : begin + _STRIP, begin:] for begin in range(0, rows, _STRIP)]
+    scales = [scale[begin : begin + _STRIP] if scale.ndim > 1 else scale[begin:] for begin in range(0, rows, _STRIP)]
     # Single numbers hold more than four digits, and their matrix half of the memory that every step goes through.
-    matrix: NDArray[Any] = np.multiply(triangle, scale, out=np.empty(triangle.shape, np.float32), casting="same_kind")
-    if not 0 < max(float(matrix.max()), -float(matrix.min())) < _LARGEST_SINGLE:
-        matrix = triangle * scale
-    strips = [matrix[begin : begin + _STRIP, begin:] for begin in range(0, rows, _STRIP)]
+    kind: Any = np.float32
+    single = [
+        np.multiply(strip, factor, out=np.empty(strip.shape, kind), casting="same_kind")
+        for strip, factor in zip(strips, scales, strict=True)
+    ]
+    if 0 < np.max([[strip.max(), -strip.min()] for strip in single]) < _LARGEST_SINGLE:
+        strips = single
+    else:
+        strips, kind = [strip * factor for strip, factor in zip(strips, scales, strict=True)], np.float64
     basis, images = (np.empty((rows, _BLOCK * _MOST_STEPS), order="F") for _ in range(2))
     products = np.empty((_BLOCK * _MOST_STEPS,) * 2)
     fresh, found = np.random.default_rng(0).standard_normal((rows, _BLOCK)), 0.0
@@ -149,13 +156,13 @@ def _largest_value(triangle: FloatArray, scale: FloatArray) -> float:
         for _ in range(2):  # twice is enough
             fresh = fresh - before @ (before.T @ fresh)
         basis[:, here] = np.linalg.qr(fresh)[0]
-        images[:, here] = _times(strips, basis[:, here].astype(matrix.dtype))
+        images[:, here] = _times(strips, basis[:, here].astype(kind))
         products[:end, here] = images[:, :end].T @ images[:, here]
         products[here, :end] = products[:end, here].T
         known, found = found, float(np.sqrt(np.linalg.eigvalsh(products[:end, :end])[-1]))
         if not found > known * (1 + _SETTLED):
             break
-        fresh = _transposed_times(strips, images[:, here].astype(matrix.dtype)).astype(np.float64)
+        fresh = _transposed_times(strips, images[:, here].astype(kind)).astype(np.float64)
     return found
 
 

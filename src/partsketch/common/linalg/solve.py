@@ -102,9 +102,10 @@ def solve_least_squares(
     many = matrix.shape[0] > matrix.shape[1] and matrix.shape[0] * float(matrix.shape[1]) ** 2 > _MUCH_WORK
     if many:
         # Of so many rows doubles are enough.
-        rows = DoubleDouble.of(_factor_in_strips(matrix, units))
+        rows = DoubleDouble.plain(_factor_in_strips(matrix, units))
     else:
-        rows = DoubleDouble.of(matrix * units, None if low is None else low * units)
+        scaled = np.multiply(matrix, units, order="C")
+        rows = DoubleDouble.plain(scaled) if low is None else DoubleDouble.of(scaled, low * units)
     solution = _solve_in_doubles(rows, *judged, many) if most >= width else None
     if solution is None or not solution.gradient <= ROUNDED_GRADIENT:
         shift = np.zeros(width) if locations is None else locations

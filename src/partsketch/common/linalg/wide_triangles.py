@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.helpers import share
-from partsketch.common.linalg.lapack import call
+from partsketch.common.linalg.lapack import call, call_blas
 
 FloatArray = NDArray[np.float64]
 
@@ -49,10 +49,38 @@ def upper_factor(gram: FloatArray) -> FloatArray:
 def single_factor(gram: NDArray[np.float32]) -> None:
     """Write the upper triangular factor over the upper triangle of a matrix of single numbers, which lies by rows.
 
-    LinAlgError where it is not positive definite.
+    LinAlgError where it is not positive definite. What is below the diagonal may be anything, and is so afterwards.
     """
-    if call("spotrf", b"L", len(gram), gram, len(gram)):
-        raise np.linalg.LinAlgError("the matrix is not positive definite")
+    width = len(gram)
+    step = width if width <= NARROWEST_SHARED else _PANEL
+    for begin in range(0, width, step):
+        end = min(begin + step, width)
+        above, corner = gram[:begin, begin:end], gram[begin:end, begin:end]
+        if begin:
+            with np.errstate(all="ignore"):
+                corner -= above.T @ above
+        if call("spotrf", b"L", end - begin, _place(gram, begin, begin), width):
+            raise np.linalg.LinAlgError("the matrix is not positive definite")
+        share(
+            [
+                partial(_eliminate_in_single_numbers, gram, begin, end, strip, min(strip + _STRIP, width))
+                for strip in range(end, width, _STRIP)
+            ]
+        )
+
+
+def _eliminate_in_single_numbers(gram: NDArray[np.float32], begin: int, end: int, first: int, last: int) -> None:
+    """Write rows begin to end of some columns of the factor, by substitution: an inverse would round more."""
+    if begin:
+        gram[begin:end, first:last] -= gram[:begin, begin:end].T @ gram[:begin, first:last]
+    one, width, sizes = np.ones(1, dtype=np.float32), len(gram), (last - first, end - begin)
+    corner, strip = _place(gram, begin, begin), _place(gram, begin, first)
+    call_blas("strsm", b"R", b"L", b"T", b"N", *sizes, one, corner, width, strip, width)
+
+
+def _place(matrix: NDArray[np.floating], row: int, column: int) -> ctypes.c_void_p:
+    """Return the address of an entry of a matrix that lies by rows."""
+    return ctypes.c_void_p(matrix.ctypes.data + matrix.itemsize * (row * matrix.shape[1] + column))
 
 
 def single_solve(factor: NDArray[np.float32], right: NDArray[np.float32]) -> None:
@@ -93,7 +121,5 @@ def inverse_of_triangle(factor: FloatArray) -> FloatArray:
 def _invert(factor: FloatArray, inverse: FloatArray, begin: int, end: int) -> None:
     """Make some rows of the inverse: for LAPACK, which holds matrices by columns, columns of a lower triangle."""
     width = len(factor)
-    corner, rows = (
-        ctypes.c_void_p(matrix.ctypes.data + 8 * begin * (width + 1)) for matrix in (factor, inverse)
-    )  # fmt: skip
+    corner, rows = (_place(matrix, begin, begin) for matrix in (factor, inverse))
     call("dtrtrs", b"L", b"N", b"N", width - begin, end - begin, corner, width, rows, width)
