@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import partsketch as ps
 from partsketch.engines.local import LocalEngine
+from partsketch.fitting.robust import errors, kept_rows
 from partsketch.fitting.robust.errors import RowErrors
 from partsketch.fitting.robust.kept_rows import MANY_CLUSTERS, keeps_rows
 
@@ -68,12 +72,15 @@ def test_rows_of_very_many_clusters_are_kept(kind: str, weighted: bool) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ps.PartsketchWarning)
         model = ps.fit(table, ["y", "z"], FEATURES, vcov={kind: "id"}, weights=weights)
+        alone = ps.fit(table, "y", FEATURES, vcov={kind: "id"}, weights=weights)
     for number, target in enumerate(("y", "z")):
         known = sandwich(table, kind, weighted, target)
         # Sums of 45,000 well-conditioned rows: eleven digits are left with room.
         np.testing.assert_allclose(model.standard_errors[number], known, rtol=1e-11)
-    kept_rows = table.filter(pc.greater(table["w"], 0)) if weighted else table
-    assert model.inferences[0].degrees_of_freedom == len(np.unique(kept_rows["id"].to_numpy())) - 1
+    # One target has a way of its own.
+    np.testing.assert_allclose(alone.standard_errors, model.standard_errors[0], rtol=1e-12)
+    used = table.filter(pc.greater(table["w"], 0)) if weighted else table
+    assert model.inferences[0].degrees_of_freedom == len(np.unique(used["id"].to_numpy())) - 1
 
 
 @pytest.mark.parametrize("kind", ["CRV1", "CRV3"])
@@ -105,8 +112,8 @@ def test_kept_rows_that_travelled() -> None:
     run = RowErrors.over_rows
     with pytest.MonkeyPatch.context() as patch:
 
-        def travelled(errors: RowErrors, request: Any) -> Any:
-            whole = run(errors, request)
+        def travelled(asked: RowErrors, request: Any) -> Any:
+            whole = run(asked, request)
             return replace(whole, matrices=tuple(map(moved, whole.matrices)))
 
         patch.setattr(RowErrors, "over_rows", travelled)
@@ -127,3 +134,79 @@ def test_kept_rows_of_which_a_cluster_has_nearly_all() -> None:
         else:
             with pytest.raises(ps.InputError, match="Without the rows of cluster '30' the others do not determine"):
                 ps.fit(wide, "y", FEATURES, vcov="CRV3:id")
+
+
+#: Numbers of clusters: alone, a pair, all but one together, gaps, negative, beyond what doubles tell apart.
+LAYOUTS: dict[str, Callable[[Any, int], Any]] = {
+    "alone": lambda rng, count: np.arange(count),
+    "reversed": lambda rng, count: np.arange(count)[::-1] // 2,
+    "one large": lambda rng, count: np.where(np.arange(count) < count // 2, 7, np.arange(count)),
+    "gaps": lambda rng, count: rng.integers(0, count, count) * 10**9,
+    "negative": lambda rng, count: -rng.integers(0, count, count),
+    "beyond doubles": lambda rng, count: 2**60 + rng.integers(0, count, count),
+    "unsigned": lambda rng, count: rng.integers(0, count, count).astype(np.uint64) + np.uint64(2**63),
+    "numbers": lambda rng, count: rng.integers(0, count, count) / 2,
+    "texts": lambda rng, count: np.char.add("id ", rng.integers(0, count, count).astype(str)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@settings(deadline=None, max_examples=8)
+@given(
+    count=st.integers(40, 300),
+    columns=st.integers(1, 3),
+    intercept=st.booleans(),
+    weighted=st.booleans(),
+    missing=st.booleans(),
+    alike=st.booleans(),
+    threads=st.integers(1, 2),
+    block_rows=st.integers(1, 200),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_kept_rows_of_any_layout(
+    layout: str,
+    count: int,
+    columns: int,
+    intercept: bool,
+    weighted: bool,
+    missing: bool,
+    alike: bool,
+    threads: int,
+    block_rows: int,
+    seed: int,
+) -> None:
+    """Scores of kept rows add up as sums of few clusters do, whatever the numbers of clusters and the tiles."""
+    rng = np.random.default_rng(seed)
+    frame = {name: rng.normal(size=count) for name in FEATURES[:columns]}
+    if alike:
+        # A condition number beyond which rows are multiplied with the root of the inverse.
+        frame["a2"] = frame["a"] + 1e-4 * rng.normal(size=count)
+    labels = pa.array(LAYOUTS[layout](rng, count), mask=rng.uniform(size=count) < 0.1 if missing else None)
+    table = pa.table(
+        frame | {"y": rng.normal(size=count), "w": rng.integers(0, 3, count) + (np.arange(count) % 2), "id": labels}
+    )
+    asked: dict[str, Any] = {
+        "features": list(frame),
+        "fit_intercept": intercept,
+        "weights": "w" if weighted else None,
+        "missing": "drop" if missing else "error",
+        "engine": LocalEngine(threads, block_rows),
+    }
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.PartsketchWarning)
+        known = ps.fit(table, "y", vcov="CRV1:id", **asked)
+        patch.setattr(kept_rows, "MANY_CLUSTERS", 8)
+        patch.setattr(kept_rows, "_MOST_ROWS_EACH", 1000)
+        ran = [0]
+        took = kept_rows.cluster_squares
+
+        def counted(*given: Any) -> Any:
+            ran[0] += 1
+            return took(*given)
+
+        patch.setattr(errors, "cluster_squares", counted)
+        found = ps.fit(table, "y", vcov="CRV1:id", **asked)
+    assert ran == [1]
+    assert found.inferences[0].degrees_of_freedom == known.inferences[0].degrees_of_freedom
+    # The condition number of columns that are alike takes four digits.
+    np.testing.assert_allclose(found.standard_errors, known.standard_errors, rtol=1e-9 if alike else 1e-11, atol=1e-14)

@@ -17,6 +17,7 @@ from scipy import sparse
 from partsketch import InputError, SketchedRegression, summarise
 from partsketch.sources import Source, open_source
 from partsketch.sources.arrow_values import as_texts, distinct_texts
+from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.keys import distinct
 from partsketch.sources.levels import PartitionColumn, distinct_keys, sorted_keys
 from partsketch.sources.memory.tables import table_rows
@@ -190,3 +191,22 @@ def test_rows_that_are_taken_keep_their_partitions() -> None:
     assert taken is not None
     np.testing.assert_array_equal(taken, block.labels[positions])
     assert len(set(taken)) == 2
+
+
+@pytest.mark.parametrize("kind", ["numbers", "texts", "whole", "feature"])
+def test_labels_that_every_row_has_need_not_be_read_again(kind: str, tmp_path: Path) -> None:
+    """A column of labels alone is left in the file by who wants none of them, unless a value may be missing."""
+    kinds: dict[str, list[Any]] = {"numbers": [1.5, 2.5] * 4, "texts": ["a", "b"] * 4}
+    labels = kinds.get(kind, [1, 2] * 4)
+    names: dict[str, Any] = {"target": "y", "features": ["key", "a"] if kind == "feature" else ["a"]}
+    for first in (labels[0], None):
+        keys = pa.array([first, *labels[1:]])
+        pq.write_table(table().set_column(1, "key", keys), tmp_path / "a.parquet")
+        source = open_source(tmp_path / "a.parquet", partition_column="key", missing="drop", **names)
+        without = source.leaving_labels()
+        assert isinstance(without, ColumnSource)
+        assert ("key" in without.selection.used) == (kind == "feature" or first is None)
+        blocks = list(without.read())
+        assert all(block.labels is None for block in blocks)
+        assert sum(len(block) for block in blocks) == ROWS - int(first is None)
+        assert sum(block.dropped for block in blocks) == int(first is None)

@@ -165,7 +165,12 @@ class ColumnSource(Capabilities):
 
     def leaving_labels(self) -> ColumnSource:
         """Return this source without labels: to find the text of every row among all texts takes longer than a fit."""
-        return replace(self, leaves_labels=True)
+        unread = self.selection.only_labels if all(column.complete for column in self.labels) else ()
+        rows = self.rows.without(unread) if unread else None
+        if rows is None:
+            return replace(self, leaves_labels=True)
+        selection = replace(self.selection, partition=None, clusters=None)
+        return replace(self, rows=rows, selection=selection, labels=(), leaves_labels=True)
 
     def decoded_by(self, threads: int) -> ColumnSource:
         """Return this source, a row group being decoded by several threads."""

@@ -19,15 +19,23 @@ _WIDEST_TABLE = 16
 
 
 class Keys:
-    """A set of values that grows."""
+    """A set of values that grows.
 
-    def __init__(self, others: set[Key] | None = None, whole: IntArray | None = None) -> None:
+    Attributes
+    ----------
+    gaps
+        Whether some rows have no value.
+    """
+
+    def __init__(self, others: set[Key] | None = None, whole: IntArray | None = None, gaps: bool = False) -> None:
+        self.gaps = gaps
         self._others: set[Key] = set() if others is None else others
         self._whole = np.empty(0, dtype=np.int64)
         self._waiting: list[IntArray] = [] if whole is None or not len(whole) else [whole]
 
     def add(self, other: Keys) -> None:
         """Take in other values."""
+        self.gaps |= other.gaps
         self._others |= other._others
         self._waiting += [part for part in (other._whole, *other._waiting) if len(part)]
         # Sorted again when they have doubled, so that all sorting together costs as much as the last.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.sources.arrow_values import BoolArray, NoTextError, as_numbers, coded, distinct_texts
+from partsketch.sources.arrow_values import BoolArray, NoTextError, as_numbers, coded, distinct_texts, missing_values
 from partsketch.sources.base import IntArray
 from partsketch.sources.code_kernels import look_up
 from partsketch.sources.keys import Key, Keys, are_whole, distinct, kept_numbers
@@ -30,10 +30,17 @@ _WIDEST_TABLE = 1 << 20
 # Compared by identity: its values may be an array.
 @dataclass(frozen=True, eq=False)
 class PartitionColumn:
-    """The distinct values of a partition column, in increasing order: numbers, or texts for every other type."""
+    """The distinct values of a partition column, in increasing order: numbers, or texts for every other type.
+
+    Attributes
+    ----------
+    complete
+        Whether every row is known to have one.
+    """
 
     name: str
     values: tuple[Key, ...] | IntArray
+    complete: bool = False
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -97,7 +104,7 @@ class PartitionColumn:
 
     def __getstate__(self) -> dict[str, Any]:
         # What is made of the values is made again where they arrive.
-        return {"name": self.name, "values": self.values}
+        return {"name": self.name, "values": self.values, "complete": self.complete}
 
     def _number_type(self) -> type[np.generic]:
         if not all(isinstance(value, int) for value in self.values):
@@ -121,11 +128,12 @@ def distinct_keys(column: Any, kept: BoolArray | None) -> set[Key]:
 
 def keys_of(column: Any, kept: BoolArray | None) -> Keys:
     """Return the values of a partition column that occur in the rows that are kept (None: all)."""
+    gaps = missing_values(column) is not None
     if _has_number_keys(column):
         numbers, missing = _keys(column)
         if are_whole(numbers):
-            return Keys(whole=kept_numbers(numbers, missing, kept).astype(np.int64, copy=False))
-    return Keys(distinct_keys(column, kept))
+            return Keys(whole=kept_numbers(numbers, missing, kept).astype(np.int64, copy=False), gaps=gaps)
+    return Keys(distinct_keys(column, kept), gaps=gaps)
 
 
 def sorted_keys(keys: Iterable[Key] | IntArray) -> tuple[Key, ...] | IntArray:
@@ -212,7 +220,7 @@ def label_columns(keys: dict[str, Keys], names: Sequence[str]) -> tuple[Partitio
     for name in names:
         if not keys[name]:
             raise InputError(f"Partition column '{name}' has no values in the rows that can be used.")
-    return tuple(PartitionColumn(name, sorted_keys(keys[name].found())) for name in names)
+    return tuple(PartitionColumn(name, sorted_keys(keys[name].found()), not keys[name].gaps) for name in names)
 
 
 def _has_number_keys(column: Any) -> bool:

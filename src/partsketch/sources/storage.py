@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
 
@@ -106,6 +106,10 @@ class StorageCapabilities(Protocol):
     def decoded_by(self, threads: int) -> Self:
         """Return the same rows, those that lie in one piece being decoded by several threads."""
         return self
+
+    def without(self, names: Collection[str]) -> Rows | None:
+        """Return the rows with these columns left out and not read; None where that would save nothing."""
+        return None
 
     def explain_text(self, name: str) -> str:
         """Say, if it is known, which value keeps a column from being numeric; empty where types are declared."""

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.common.free_memory import available_memory
 from partsketch.common.linalg.blas import triangular_factor
-from partsketch.common.linalg.lanes import LANES
 from partsketch.common.linalg.solution import Solution
 from partsketch.engines.base import Engine
 from partsketch.engines.gather import Collector, make_tasks
@@ -19,7 +18,7 @@ from partsketch.engines.tolerance import Tolerance
 from partsketch.fitting.robust.kept_rows import MANY_CLUSTERS, ClusterSquares, cluster_squares, keeps_rows
 from partsketch.fitting.robust.left_out import check_shares, left_out, turned
 from partsketch.fitting.robust.scores import ScoreRequest, segment_rows_for
-from partsketch.fitting.robust.strips import takes_clusters
+from partsketch.fitting.robust.strips import kept_numbers, takes_clusters
 from partsketch.fitting.robust.two_ways import NOT_POSITIVE, two_way_spread
 from partsketch.fitting.robust.vcov import CRV, clusters_of, kind_of
 from partsketch.fitting.robust.within import Absorbed
@@ -133,8 +132,7 @@ def _check_memory(request: ScoreRequest, targets: int, rows: int | None, cluster
     needed = _COPIES * 8 * clusters * numbers
     if request.keeps_rows:
         assert rows is not None
-        # Whole vectors, the number of the cluster, and the place of the row.
-        numbers = -(-(width + targets) // LANES) * LANES + 2
+        numbers = kept_numbers(request.kind, width, targets)
         needed = 8 * rows * numbers
     if needed > available_memory():
         raise InputError(

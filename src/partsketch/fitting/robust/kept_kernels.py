@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from partsketch.common.linalg.column_kernels import pointer_to
 from partsketch.common.linalg.compiled import compiled, compiled_with
 from partsketch.common.linalg.lanes import LANES, add_scaled, fetch_all
+from partsketch.fitting.robust.kept_lanes import add_line
 from partsketch.fitting.robust.kernels import leave_out_each
 from partsketch.fitting.robust.score_lanes import add_scaled_row, product_of_rows
 from partsketch.fitting.robust.strip_kernels import GROUP_BITS
@@ -39,14 +40,17 @@ class Kept(NamedTuple):
         Where the rows of each tile are counted from, in numbers behind it.
     starts
         Which rows of each tile are those of each group: the place of the first, and the end.
-    clusters
-        Where the numbers of their clusters are counted from.
+    step
+        Numbers of a row.
+    label
+        Which of them is the number of its cluster.
     """
 
     origin: int
     bases: IntArray
     starts: IntArray
-    clusters: IntArray
+    step: int
+    label: int
 
 
 @compiled
@@ -63,9 +67,9 @@ def add_scores(kept, groups, width, squares):  # type: ignore[no-untyped-def]
     int
         How many clusters have rows.
     """
-    targets, step = squares.shape[0], squares.shape[1]
+    targets, line, step = squares.shape[0], squares.shape[1], kept.step
     flat, size = numba.carray(pointer_to(kept.origin), 1), 1 << GROUP_BITS
-    lines, seen = np.empty((targets, size, step)), np.empty(size, np.bool_)
+    lines, seen = np.empty((targets, size, line)), np.empty(size, np.bool_)
     out, found = lines.reshape(-1), 0
     for group in range(groups[0], groups[1]):
         lines[:], seen[:] = 0.0, False
@@ -75,15 +79,16 @@ def add_scores(kept, groups, width, squares):  # type: ignore[no-untyped-def]
             for row in range(kept.starts[tile, group], kept.starts[tile, group + 1]):
                 at = kept.bases[tile] + row * step
                 fetch_all(flat, at + _FETCHED * step, step)
-                cluster = int(flat[kept.clusters[tile] + row]) & (size - 1)
+                cluster = int(flat[at + kept.label]) & (size - 1)
                 seen[cluster] = True
+                if targets == 1:
+                    # The number of the cluster is added too, of which nothing is used.
+                    add_line(flat, at, step, out, cluster * line)
+                    continue
                 for target in range(targets):
-                    place = (target * size + cluster) * step
-                    # Behind the columns come residuals, of which nothing is used.
-                    for block in range(0, step, LANES):
-                        add_scaled(out, place + block, flat, at + block, flat[at + width + target])
+                    add_scaled_row(flat, at + target * width, width, 1.0, out, (target * size + cluster) * line)
         for target in range(targets):
-            add_products(lines[target], size, step, False, squares[target])
+            add_products(lines[target], size, line, False, squares[target])
         for cluster in range(size):
             found += seen[cluster]
     return found
@@ -112,14 +117,14 @@ def _list_rows(kept, group, step, flat, ends):  # type: ignore[no-untyped-def]
     for tile in range(kept.bases.size):
         count += kept.starts[tile, group + 1] - kept.starts[tile, group]
         for row in range(kept.starts[tile, group], kept.starts[tile, group + 1]):
-            ends[int(flat[kept.clusters[tile] + row]) & (size - 1)] += 1
+            ends[int(flat[kept.bases[tile] + row * step + kept.label]) & (size - 1)] += 1
     places, end = np.empty(count, np.int64), 0
     for cluster in range(size):
         end += ends[cluster]
         ends[cluster] = end - ends[cluster]
     for tile in range(kept.bases.size):
         for row in range(kept.starts[tile, group], kept.starts[tile, group + 1]):
-            cluster = int(flat[kept.clusters[tile] + row]) & (size - 1)
+            cluster = int(flat[kept.bases[tile] + row * step + kept.label]) & (size - 1)
             places[ends[cluster]] = kept.bases[tile] + row * step
             ends[cluster] += 1
             fetch_all(flat, kept.bases[tile] + row * step, step)

@@ -1,4 +1,4 @@
-"""Very many clusters of few rows: the rows are kept, as the fit sees them, and then taken cluster by cluster.
+"""Very many clusters of few rows: the rows, or their scores, are kept, and then taken cluster by cluster.
 
 Sums of so many clusters would be as many numbers as the rows. To add a row to its sums is to read and to write a place
 of memory that no other row is near; a row that is kept is written where the one before it was, and read once.
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.linalg.lanes import LANES
 from partsketch.engines.local import usable_cores
 from partsketch.fitting.robust import kept_kernels
 from partsketch.fitting.robust.kept_kernels import Kept
@@ -58,22 +59,19 @@ class ClusterSquares:
 class _Rows:
     """The rows that the pass kept, segment by segment."""
 
-    def __init__(self, whole: Piece) -> None:
+    def __init__(self, whole: Piece, label: int) -> None:
         # What came from elsewhere may begin anywhere in its memory.
         matrices = [np.require(matrix, np.float64, ["C", "A"]) for matrix in whole.matrices]
-        self.parts, self.clusters, starts = matrices[::3], matrices[1::3], matrices[2::3]
-        addresses, clusters = (
-            np.array([part.__array_interface__["data"][0] for part in parts], dtype=np.int64)
-            for parts in (self.parts, self.clusters)
-        )
-        tiles, origin = [len(table) for table in starts], int(min(addresses.min(), clusters.min()))
+        self.parts, starts = matrices[::2], matrices[1::2]
+        addresses = np.array([part.__array_interface__["data"][0] for part in self.parts], dtype=np.int64)
+        tiles, origin = [len(table) for table in starts], int(addresses.min())
         # Memory of doubles begins at multiples of eight bytes.
-        bases, firsts = (np.repeat((places - origin) // 8, tiles) for places in (addresses, clusters))
-        self.kept = Kept(origin, bases, np.vstack(starts).astype(np.int64), firsts)
+        bases = np.repeat((addresses - origin) // 8, tiles)
+        self.kept = Kept(origin, bases, np.vstack(starts).astype(np.int64), self.parts[0].shape[1], label)
 
     def products(self, cluster: int, width: int, without: bool) -> FloatArray:
         """Return the products of columns and residuals of the rows of a cluster, or of all rows without it."""
-        chosen = [part[(of == cluster) != without] for part, of in zip(self.parts, self.clusters, strict=True)]
+        chosen = [part[(part[:, self.kept.label] == cluster) != without] for part in self.parts]
         return np.asarray(sum(rows[:, :width].T @ rows for rows in chosen))
 
 
@@ -87,14 +85,15 @@ def cluster_squares(request: ScoreRequest, whole: Piece, rank: int, named: Calla
     named
         Gives the text of a cluster.
     """
-    rows, width, targets = _Rows(whole), request.width, request.coefficients.shape[1]
-    step, groups = rows.parts[0].shape[1], rows.kept.starts.shape[1] - 1
+    scored, width, targets = request.kind == "CRV1", request.width, request.coefficients.shape[1]
+    rows = _Rows(whole, targets * width if scored else width + targets + 1)
+    step, groups = -(-(width + 1) // LANES) * LANES if scored else rows.kept.step, rows.kept.starts.shape[1] - 1
     parts = [(first, min(first + _GROUPS_AT_ONCE, groups)) for first in range(0, groups, _GROUPS_AT_ONCE)]
     squares, aside = np.zeros((len(parts), targets, step, step)), np.zeros(groups << GROUP_BITS, dtype=bool)
 
     def work(number: int) -> tuple[int, float]:
         first, last = parts[number]
-        if request.kind == "CRV1":
+        if scored:
             return kept_kernels.add_scores(rows.kept, (first, last), width, squares[number]), rank
         noted = aside[first << GROUP_BITS : last << GROUP_BITS]
         found: tuple[int, float] = kept_kernels.add_changes(
@@ -107,7 +106,7 @@ def cluster_squares(request: ScoreRequest, whole: Piece, rank: int, named: Calla
         found, shares = zip(*pool.map(work, range(len(parts))), strict=True)
     upper = np.triu(squares.sum(axis=0)[:, :width, :width])
     total = upper + np.triu(upper, 1).transpose(0, 2, 1)
-    if request.kind == "CRV3":
+    if not scored:
         check_shares(sum(shares), rank)
         # The shares of all clusters add up to the rank, so that few are large.
         for cluster in np.flatnonzero(aside).tolist():

@@ -155,7 +155,7 @@ def add_squares(addresses, count, weights, turn, power, room, sums):  # type: ig
 
 
 @compiled
-def _weigh_strip(addresses, begin, count, weights, turn, room):  # type: ignore[no-untyped-def]
+def weigh_strip(addresses, begin, count, weights, turn, room):  # type: ignore[no-untyped-def]
     """Write turned columns and residuals of some rows, times the roots of their weights."""
     turned = room.turned
     _turn_strip(addresses, begin, count, turn, room)
@@ -179,37 +179,6 @@ def _place_strip(count, begin, room, places, near):  # type: ignore[no-untyped-d
 
 
 @compiled
-def keep_rows(addresses, count, labels, weights, turn, room, kept, clusters, starts):  # type: ignore[no-untyped-def]
-    """Write rows as `_weigh_strip` makes them, and their clusters, by groups of clusters.
-
-    Behind the residuals comes the square of a row, where there is a place for it. `starts` gets the place where each
-    group begins, and the end.
-    """
-    groups, places = np.empty(count, np.int64), np.empty(count, np.int64)
-    for row in range(count):
-        groups[row] = labels[row] >> GROUP_BITS
-    sizes = np.zeros(starts.size - 1, np.int64)
-    find_places(groups, sizes, places)
-    starts[0] = 0.0
-    for group in range(sizes.size):
-        starts[group + 1] = starts[group] + sizes[group]
-    for row in range(count):
-        clusters[places[row]] = labels[row]
-    turned, width = room.turned, turn.root.shape[0]
-    behind = width + turn.residuals.shape[0]
-    for begin in range(0, count, STRIP_ROWS):
-        rows = min(STRIP_ROWS, count - begin)
-        _weigh_strip(addresses, begin, rows, weights, turn, room)
-        if behind < turned.shape[0]:
-            for row in range(rows):
-                turned[behind, row] = 0.0
-            for k in range(width):
-                for row in range(rows):
-                    turned[behind, row] += turned[k, row] * turned[k, row]
-        _place_strip(rows, begin, room, places, kept)
-
-
-@compiled
 def add_clusters(addresses, count, labels, weights, turn, room, near, squares):  # type: ignore[no-untyped-def]
     """Add the products of turned columns and residuals with one another to those of each cluster: upper triangles.
 
@@ -225,7 +194,7 @@ def add_clusters(addresses, count, labels, weights, turn, room, near, squares): 
     find_places(labels, sizes, places)
     for begin in range(0, count, STRIP_ROWS):
         rows = min(STRIP_ROWS, count - begin)
-        _weigh_strip(addresses, begin, rows, weights, turn, room)
+        weigh_strip(addresses, begin, rows, weights, turn, room)
         _place_strip(rows, begin, room, places, near)
     first = 0
     for cluster in range(sizes.size):

@@ -11,6 +11,8 @@ from partsketch.common.linalg.blas import padded_width
 from partsketch.common.linalg.column_kernels import column_addresses
 from partsketch.common.linalg.lanes import LANES
 from partsketch.common.memory import in_large_pages
+from partsketch.fitting.robust.keeping_kernels import keep_rows, keep_scores
+from partsketch.fitting.robust.kept_lanes import HALF
 from partsketch.fitting.robust.strip_kernels import (
     GROUP_BITS,
     STRIP_ROWS,
@@ -18,7 +20,6 @@ from partsketch.fitting.robust.strip_kernels import (
     Turn,
     add_clusters,
     add_squares,
-    keep_rows,
 )
 from partsketch.fitting.robust.vcov import row_alone
 from partsketch.sources.base import Block
@@ -44,7 +45,15 @@ _NO_LABELS, _NO_WEIGHTS = np.empty(0, dtype=np.int64), np.empty(0)
 class _Strips:
     """Gives rows to a kernel, a tile of a fixed height at a time."""
 
-    def __init__(self, request: ScoreRequest, partition: int, segment: int, height: int, lines_behind: int = 0) -> None:
+    def __init__(
+        self,
+        request: ScoreRequest,
+        partition: int,
+        segment: int,
+        height: int,
+        lines_behind: int = 0,
+        scores: int = 0,
+    ) -> None:
         self.request, self._place, self._height = request, (partition, segment), height
         columns, self._targets = request.coefficients.shape
         self._read = columns + self._targets - int(request.fit_intercept)
@@ -60,7 +69,7 @@ class _Strips:
         )
         width = request.width
         turned = np.zeros((-(-(width + self._targets + lines_behind) // LANES) * LANES, STRIP_ROWS))
-        scaled = np.zeros((padded_width(width), STRIP_ROWS))
+        scaled = np.zeros((max(padded_width(width), scores), STRIP_ROWS))
         self._room = Room(
             np.zeros((columns + self._targets, STRIP_ROWS)),
             np.empty(STRIP_ROWS),
@@ -180,29 +189,37 @@ class StripClusters(_Strips):
 
 
 class StripRows(_Strips):
-    """Keeps the rows, as the fit sees them, and the numbers of their clusters.
+    """Keeps the scores of rows, or for the jackknife the rows as the fit sees them, and the numbers of their clusters.
 
     Rows of a tile lie in the order of groups of clusters, those of a group in their own order.
     """
 
     def __init__(self, request: ScoreRequest, partition: int, segment: int) -> None:
-        # The jackknife asks for the squares of rows.
-        super().__init__(request, partition, segment, CLUSTER_ROWS, int(request.kind == "CRV3"))
-        self._kept = in_large_pages((request.segment_rows, len(self._room.turned)))
-        self._clusters = np.empty(request.segment_rows)
+        step = kept_numbers(request.kind, request.width, request.coefficients.shape[1])
+        # The jackknife asks for the squares of rows, and who asks for rows for their clusters.
+        super().__init__(request, partition, segment, CLUSTER_ROWS, 2, step)
+        self._keep = keep_scores if request.kind == "CRV1" else keep_rows
+        self._kept = in_large_pages((request.segment_rows, step))
+        self._places = np.empty((2, CLUSTER_ROWS), dtype=np.int64)
         self._groups = -(-request.clusters >> GROUP_BITS)
         self._starts: list[FloatArray] = []
 
     def _sum(self, addresses: IntArray, count: int, labels: IntArray, weights: FloatArray, numbers: IntArray) -> None:
-        first = self._rows - count
-        here, starts = slice(first, self._rows), np.empty(self._groups + 1)
-        room, kept = self._room, self._kept[here]
-        keep_rows(addresses, count, labels, weights, self._turn, room, kept, self._clusters[here], starts)
+        first, starts = self._rows - count, np.empty(self._groups + 1)
+        kept, labels = self._kept[first : self._rows], np.ascontiguousarray(labels)
+        self._keep(addresses, count, labels, weights, self._turn, self._room, self._places, kept, starts)
         self._starts.append(first + starts)
 
     def _matrices(self) -> tuple[FloatArray, ...]:
-        """Return rows, their clusters, and where each group begins in each tile."""
-        return self._kept[: self._rows], self._clusters[: self._rows], np.array(self._starts)
+        """Return rows, and where each group begins in each tile."""
+        return self._kept[: self._rows], np.array(self._starts)
+
+
+def kept_numbers(kind: str, width: int, targets: int) -> int:
+    """Return how many numbers a row has that is kept."""
+    if kind == "CRV1":
+        return -(-(targets * width + 1) // HALF) * HALF
+    return -(-(width + targets + 2) // LANES) * LANES
 
 
 def takes_clusters(coefficients: FloatArray, clusters: int) -> bool:

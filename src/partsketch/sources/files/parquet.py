@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -65,6 +65,10 @@ class ParquetRows(TypedFileRows):
     def choose(self, names: Sequence[str], texts: Sequence[str]) -> Self:
         """Return the rows with these columns, which must be numbers in every file or text in every file."""
         return replace(super().choose(names, texts), texts=tuple(texts))
+
+    def without(self, names: Collection[str]) -> Self:
+        """Return the rows with these columns left out, which are then not decoded."""
+        return replace(self, chosen=tuple(name for name in self.chosen if name not in names))
 
     def decoded_by(self, threads: int) -> Self:
         """Return the same rows, the columns of a row group being shared out among threads."""
