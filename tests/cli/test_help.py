@@ -30,7 +30,9 @@ def _all_commands() -> Iterator[tuple[str, click.Command]]:
 
 EVERY = dict(_all_commands())
 EXAMPLES = {
-    name: str(command.epilog).removeprefix("Example: ").removeprefix("Start with: ") for name, command in EVERY.items()
+    # A backslash at the end of a line is where the shell reads on.
+    name: str(command.epilog).removeprefix("\b\nExample: ").replace("\\\n", "")
+    for name, command in EVERY.items()
 }
 #: What takes minutes or serves pages for ever has tests of its own.
 NOT_RUN = {"reproduce", "explore", "completion"}
@@ -73,6 +75,16 @@ def test_every_command_has_an_example() -> None:
     for name, example in EXAMPLES.items():
         assert example.startswith(f"partsketch {name}"), name
     assert str(commands.epilog).startswith("Start with: partsketch fit ")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_is_shown_as_a_shell_reads_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*name.split(), "--help"]) == 0
+    shown = capsys.readouterr().out.partition("Example: ")[2]
+    assert shlex.split(shown.replace("\\\n", "")) == shlex.split(EXAMPLES[name])
+    lines = shown.rstrip().splitlines()
+    assert all(line.endswith(" \\") for line in lines[:-1])
+    assert len(lines) == 1 or max(map(len, lines)) < 80
 
 
 @pytest.mark.slow

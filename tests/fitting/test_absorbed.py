@@ -223,8 +223,11 @@ def test_a_column_behind_a_bar_is_absorbed() -> None:
 @pytest.mark.parametrize(
     ("formula", "sentence"),
     [
-        ("y ~ x | zone + v", "must have one column behind '|'"),
-        ("y ~ x | ", "must have one column behind '|'"),
+        ("y ~ x | zone + v", "such as 'y ~ x + C(v) | zone'."),
+        ("y ~ x | zone + `the v`", "such as 'y ~ x + C(`the v`) | zone'."),
+        ("y ~ x | zone^v", "make one column of several before, and name it alone."),
+        ("y ~ x | zone | v ~ w", "instruments are asked of summaries: summaries.instrument("),
+        ("y ~ x | ", "name it behind the bar, or leave the bar out."),
         ("y ~ x | w", "give one of them"),
     ],
 )

@@ -102,6 +102,17 @@ def test_every_form_of_a_summary_has_the_same_numbers(tmp_path: Path) -> None:
     assert "* p < 0.05" not in str(model.summary())
 
 
+def test_long_names_are_shown_to_their_ends() -> None:
+    """They end in the level, without which rows could not be told apart."""
+    name = "C(the_zone_of_the_pickup, contr.treatment('somewhere_in_the_old_harbour'))"
+    names = [f"{name}[T.{level}]" for level in ("airport", "airfield")]
+    shown = str(ps.fit(rows(["y", *names]), "y").summary())
+    assert "…" not in shown
+    heads = [line[:60].rstrip() for line in shown.splitlines() if line.startswith("  ")]
+    assert "".join(heads).replace(" ", "").count("[T.air") == 2
+    assert all(end in "".join(heads).replace(" ", "") for end in ("[T.airport]", "[T.airfield]"))
+
+
 @pytest.mark.parametrize(
     ("value", "error", "shown"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import statsmodels.formula.api as smf
@@ -55,6 +57,13 @@ def test_a_name_that_may_be_an_equation_is_asked_back() -> None:
         model.test("a=0")
     assert model.test("a = 0").statistic == pytest.approx(float(model.t_values[1]) ** 2, rel=1e-9)
     assert model.test("`a=0`").statistic == pytest.approx(float(model.t_values[2]) ** 2, rel=1e-9)
+
+
+def test_degrees_of_freedom_are_written_out() -> None:
+    known = SUMMARIES.fit("y").test("a = 0")
+    assert " with 1 and 39,997 degrees of freedom, " in str(replace(known, df=(1, 39_997.0)))
+    assert " with 2 and 12 degrees of freedom, " in str(replace(known, df=(2, 12.0)))
+    assert " with 2 and 4.321 degrees of freedom, " in str(replace(known, df=(2, 4.3212)))
 
 
 def test_what_cannot_be_tested() -> None:

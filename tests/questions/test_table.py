@@ -97,3 +97,17 @@ def test_absorbed_levels_and_clusters_are_named() -> None:
     assert facts["intercept"] == ["by g"]
     assert facts["errors"] == ["CRV1 g"]
     assert facts["R²"][0].endswith(" within")
+
+
+def test_a_table_may_keep_some_coefficients() -> None:
+    every = ps.table(MODELS)
+    some = ps.table(MODELS, keep=["b", "a"])
+    assert [name for name, _ in some.coefficients] == ["b", "a"]
+    assert dict(some.coefficients) == {name: dict(every.coefficients)[name] for name in ("a", "b")}
+    assert some.facts == every.facts
+    with pytest.raises(ps.InputError, match=r"No model has a coefficient 'd' to keep: they have 'a', 'b' and"):
+        ps.table(MODELS, keep=["d"])
+    with pytest.raises(ps.InputError, match=r"give a list of names, such as keep=\['a'\]"):
+        ps.table(MODELS, keep="a")
+    with pytest.raises(ps.InputError, match=r"goes to headings="):
+        ps.table({"first": MODELS[0]})  # type: ignore[arg-type]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import re
 import sys
+import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -35,6 +37,8 @@ COMMANDS = {
 #: Objects made before the first look for garbage. Loading libraries makes hundreds of thousands and hardly any garbage;
 #: Python would look through them a hundred times.
 _OBJECTS_UNSEEN = 50_000
+#: Lines of examples: help is 80 columns wide, indented by two, and a line ends with a blank and a backslash.
+_EXAMPLE_WIDTH = 74
 
 
 class _LazyCommands(click.Group):
@@ -47,16 +51,25 @@ class _LazyCommands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(COMMANDS[cmd_name]).command
-        _add_debug(command)
+        _finish(command)
         return command
 
 
-def _add_debug(command: click.Command) -> None:
-    """Give a command, and the commands in it, the option that shows tracebacks."""
+def _finish(command: click.Command) -> None:
+    """Give a command, and the commands in it, the option that shows tracebacks and an example that can be copied."""
     if not any(parameter.name == "debug" for parameter in command.params):
         command.params.append(_debug_option())
+        command.epilog = _in_lines(command.epilog or "")
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
-        _add_debug(inner)
+        _finish(inner)
+
+
+def _in_lines(example: str) -> str:
+    """Break an example where the shell reads on; click would break paths at their hyphens."""
+    # An option stays with its value: no line is broken at the blank that textwrap does not know.
+    kept = re.sub(r"(--[\w-]+) (?!-)", "\\1\xa0", example)
+    lines = textwrap.wrap(kept, _EXAMPLE_WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\b\n" + " \\\n    ".join(lines).replace("\xa0", " ")
 
 
 def _debug_option() -> click.Option:

@@ -40,7 +40,7 @@ _TAKES = {
 
 @click.command("ask", epilog="Example: partsketch ask trips.psk --target fare --features distance,night --vcov CRV1")
 @click.argument("files", nargs=-1, required=True)
-@click.option("--target", "-t", help="Any column of the files, or a formula 'y ~ a + b'.")
+@click.option("--target", "--formula", "-t", "target", help="Any column of the files, or a formula 'y ~ a + b'.")
 @click.option("--features", "-f", multiple=True, help="Any columns, comma-separated; default: all others.")
 @click.option(
     "--intercept",
@@ -115,7 +115,7 @@ def command(
     _check_options({"compare": compare, "by_partition": by_partition, **asked})
     # The tilde of a home folder stands first.
     if formulas := [name for name in files if "~" in name[1:] and not os.path.lexists(name)]:
-        raise InputError(f"{formulas[0]!r} is no file: give a formula with --target.")
+        raise InputError(f"{formulas[0]!r} is no file: give a formula with --formula.")
     read = [] if compare is None else [compare]
     check_outputs({"--model": model_path, "--report": report}, data=files, files=read)
     summaries = read_summaries(list(files))

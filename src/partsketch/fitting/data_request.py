@@ -18,6 +18,7 @@ from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.files.paths import are_paths, entries_of
 from partsketch.sources.files.readable import open_readable
+from partsketch.sources.formula.dialects import one_absorbed
 
 
 class _HasIntercept(Protocol):
@@ -30,6 +31,7 @@ class _HasIntercept(Protocol):
 #: What to do about a level that sites did not agree on, or that was not there when rows were sketched.
 _AGREED = "correct it, or add it to the levels that all sites agree on (--levels) and sketch again"
 SUMMARISED = "correct it, or sketch or summarise all rows again with levels that have it"
+_WRITTEN = "correct it, or add it to levels=[…] in the formula"
 
 Options = TypeVar("Options", bound=_HasIntercept)
 
@@ -86,10 +88,8 @@ class DataRequest:
         column = behind.strip()
         name = column[1:-1] if len(column) > 2 and column[0] == column[-1] == "`" else column
         if not name or (name == column and not re.fullmatch(r"[\w.]+", name)):
-            raise InputError(
-                f"The formula {formula!r} must have one column behind '|', which is absorbed: write others as C(…) "
-                "before it."
-            )
+            instead = one_absorbed(before.strip(), behind)
+            raise InputError(f"A fit absorbs one column behind '|', unlike {formula!r}: {instead}.")
         if keywords.absorb not in (None, name):
             raise InputError(f"absorb={keywords.absorb!r} and {name!r} behind '|' in the formula: give one of them.")
         return replace(self, target=before.strip()), replace(keywords, absorb=name)
@@ -125,7 +125,9 @@ class DataRequest:
             formula=formula,
             levels=self.levels if formula else None,
         )
-        known = _AGREED if self.levels is not None else SUMMARISED if self.encoding is not None else None
+        # Levels that a pass over these rows found are all there: only those that a formula lists can lack one.
+        written = _WRITTEN if formula else None
+        known = _AGREED if self.levels is not None else SUMMARISED if self.encoding is not None else written
         return replace(source, remedy=known) if known and isinstance(source, ColumnSource) else source
 
     def open_for(self, options: FitOptions, engine: Engine | None = None) -> Source:

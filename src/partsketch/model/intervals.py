@@ -81,9 +81,14 @@ class RestrictionTest(ShownAsText):
 
     def __str__(self) -> str:
         return (
-            f"F = {self.statistic:.4g} with {self.df[0]} and {self.df[1]:.4g} degrees of freedom, "
+            f"F = {self.statistic:.4g} with {self.df[0]} and {_count(self.df[1])} degrees of freedom, "
             f"{p_value_phrase(self.p_value, 3)}, of {SUBJECTS[self.of]}"
         )
+
+
+def _count(df: float) -> str:
+    """Return degrees of freedom as they are read: 39,995, or 4.3 where they are no whole number."""
+    return f"{df:,.0f}" if df >= 1000 or float(df).is_integer() else f"{df:.4g}"
 
 
 def spread_of(model: Model, number: int, kind: str, of: str) -> Spread:

@@ -170,7 +170,8 @@ class FitSummary:
 
         table = Table(box=box.SIMPLE_HEAD)
         for place, heading in enumerate(self._heads()):
-            table.add_column(heading, justify="right" if place else "left")
+            # Long names take several lines; they end in the level, and without it rows could not be told apart.
+            table.add_column(heading, justify="right" if place else "left", no_wrap=bool(place), overflow="fold")
         for line in self._lines(target):
             table.add_row(*map(plain, line))
         return table

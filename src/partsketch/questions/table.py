@@ -19,6 +19,7 @@ from partsketch.common.units import STARS, estimate_text, stars
 from partsketch.model.explained import explained_of
 from partsketch.model.inference import Inference
 from partsketch.model.model import Model
+from partsketch.model.sentences import listed
 from partsketch.summaries.tasks import INTERCEPT
 
 #: What files say of every coefficient.
@@ -173,6 +174,7 @@ def table(
     models: Sequence[Model | HasTableColumn],
     headings: Sequence[str] | None = None,
     *,
+    keep: Sequence[str] | None = None,
     digits: int = 3,
     stars: bool = False,
 ) -> Table:
@@ -184,6 +186,8 @@ def table(
         Fitted models; one with several targets takes a column for each.
     headings
         One per column; by default a number and the target.
+    keep
+        Names of the coefficients to show, in this order; by default all, the intercept last.
     digits
         Significant digits of standard errors; coefficients are rounded to the same place. Files have all digits.
     stars
@@ -203,7 +207,7 @@ def table(
     """
     given = [models] if isinstance(models, Model) or hasattr(models, "table_column") else models
     if not isinstance(given, Sequence) or not all(isinstance(m, Model) or hasattr(m, "table_column") for m in given):
-        raise InputError("table takes a model, or a list of models.")
+        raise InputError("table takes a model, or a list of models; what stands above them goes to headings=[…].")
     columns = [column for model in given for column in _columns_of(model)]
     if not columns:
         raise InputError("There is no model to show: give at least one.")
@@ -212,6 +216,8 @@ def table(
     names = list(dict.fromkeys(name for column in columns for name in column.coefficients if name != INTERCEPT))
     if any(INTERCEPT in column.coefficients for column in columns):
         names.append(INTERCEPT)
+    if keep is not None:
+        names = _kept(names, keep)
     shown = [f"({place}) {column.target}" for place, column in enumerate(columns, 1)]
     if headings is not None and len(headings) != len(columns):
         raise InputError(f"headings has {len(headings)} entries: give one for each of the {len(columns)} columns.")
@@ -222,6 +228,16 @@ def table(
         digits=digits,
         stars=stars,
     )
+
+
+def _kept(names: Sequence[str], keep: Sequence[str]) -> list[str]:
+    """Return the coefficients that were asked for, each once."""
+    if isinstance(keep, str):
+        raise InputError(f"keep is {keep!r}: give a list of names, such as keep=[{keep!r}].")
+    for name in keep:
+        if name not in names:
+            raise InputError(f"No model has a coefficient {name!r} to keep: they have {listed(names, 20)}.")
+    return list(dict.fromkeys(keep))
 
 
 def _columns_of(model: Model | HasTableColumn) -> list[TableColumn]:

@@ -73,7 +73,7 @@ def _coefficient_table(fit: Fit, exact: tuple[Fit, float] | None, target: int) -
 
     model = fit.model
     table = Table(title=f"target: {plain(model.target_names[target])}", box=box.SIMPLE_HEAD, title_justify="left")
-    table.add_column("coefficient")
+    table.add_column("coefficient", overflow="fold")
     # Alone a fit shows its errors and intervals; beside exact least squares, how far it is from it.
     heads = ("std err", "t", "P>|t|", "[0.025", "0.975]") if exact is None else ("exact", "difference")
     for heading in (model.method, *heads):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,21 @@ REFUSED = [
     ("fare ~ I(hour > 'a')", "Numbers are compared with the text 'a' in the formula"),
     ("fare ~ my col", "write the column as `my col`, in backticks."),
     ("fare ~ I(hour^2)", "powers are **"),
-    ("fare ~ lag(distance)", "There is no function for 'lag(distance)'"),
+    ("fare ~ lag(distance)", "There is no function for 'lag(distance)' in the formula: it looks at other rows"),
+    ("fare ~ log(distance", "Cannot read the formula 'fare ~ log(distance': the bracket '(' is not closed."),
+    ("fare ~ distance)", "the bracket ')' closes none that is open."),
+    ("fare ~ I([hour)", "the bracket ')' closes none that is open."),
+    ("fare ~ `my col", "a backtick ` has no other that closes it"),
+    ("fare ~ as.factor(zone)", "there is no as.factor(…): write C(…)."),
+    ("fare ~ as.numeric(hour)", "there is no as.numeric(…): write the column alone."),
+    ("fare ~ factor(zone)", "There is no function for 'factor(zone)' in the formula: write C(…)."),
+    ("fare ~ ns(hour, 4)", "write bs(…)."),
+    ("fare ~ csw(hour, night)", "summaries = ps.summarise(…)"),
+    ("c(fare, hour) ~ night", "write several targets with a plus"),
+    ("fare ~ i(hour)", "'i(hour)' in the formula: write C(hour)."),
+    ("fare ~ i(hour, ref=3)", "write C(hour, contr.treatment(3))."),
+    ("fare ~ i(hour, night, ref=3)", "write C(hour, contr.treatment(3)) * night."),
+    ("fare ~ foo(hour)", "There is no function for 'foo(hour)' in the formula: use C, bs, poly, "),
     ("fare ~ I(bs(hour, 4))", "gives several columns and must be a term of its own"),
     ("fare ~ center(scale(hour))", "cannot depend on what is found of all rows"),
     ("fare ~ bs(hour, 2)", "df of bs(hour, 2) is too small: give at least 3"),
@@ -52,7 +68,8 @@ REFUSED = [
     ("fare ~ fare", "'fare' is the target and a feature of the formula"),
     ("fare ~ C(zone, levels=['a'])", "Column 'zone' has the level"),
     ("fare ~ C(zone, contr.other)", "contrasts that are not known"),
-    ("fare ~ C(zone, contr.treatment('z'))", "do not go with its levels"),
+    ("fare ~ C(zone, contr.treatment('z'))", "do not go with its levels (a, b, "),
+    ("fare ~ C(zone, contr.treatment('z'))", "is not among the provided levels."),
     ("fare ~ hour + 2:hour", "Term already seen with a different numerical scaling"),
     ("fare ~ log(I(distance - 5))", "is not a number in row"),
     ("fare ~ I(1 / night)", "is infinite in row"),
@@ -140,3 +157,22 @@ def test_a_category_of_one_level_is_told() -> None:
         model = ps.fit(FRAME[FRAME["k"] == 3], "fare ~ hour + C(k)")
     assert model.feature_names == ("hour",)
     assert 0 < float(model.r_squared[0]) < 1
+
+
+@pytest.mark.parametrize(("formula", "told"), [("distance**2", "distance**2"), ("log(hour + 1)^3", "log(hour + 1)**3")])
+def test_a_power_of_one_term_is_told_of(formula: str, told: str) -> None:
+    """fixest makes the square of x^2, R the column itself."""
+    with pytest.warns(ps.PartsketchWarning, match=f"write I\\({re.escape(told)}\\) for the power"):
+        model = ps.fit(FRAME, f"fare ~ {formula}")
+    assert len(model.feature_names) == 1
+
+
+def test_a_level_that_a_formula_does_not_list_is_to_be_listed() -> None:
+    with pytest.raises(ps.InputError, match=r"correct it, or add it to levels=\[…\] in the formula\."):
+        ps.fit(FRAME, "fare ~ C(zone, levels=['a'])")
+
+
+def test_other_powers_are_not() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ps.fit(FRAME, "fare ~ (distance + night)**2 + I(hour**2)")

@@ -10,6 +10,9 @@ from partsketch.common.errors import InputError
 from partsketch.sources.formula.design import CATEGORY, Factor
 from partsketch.sources.formula.expressions import called
 
+#: Levels that a sentence lists.
+_SHOWN = 10
+
 
 def load_formulaic() -> Any:
     """Return formulaic, or say how to have it."""
@@ -37,7 +40,11 @@ def with_contrasts(factor: Factor) -> tuple[Factor, Any]:
     try:
         matrix = contrasts.get_coding_matrix(list(factor.levels), reduced_rank=True)
     except (ValueError, KeyError) as error:
-        raise InputError(f"The contrasts of {factor.expression!r} do not go with its levels: {error}.") from error
+        levels = f"{', '.join(factor.levels[:_SHOWN])}{', …' if len(factor.levels) > _SHOWN else ''}"
+        reason = str(error).rstrip(".")
+        raise InputError(
+            f"The contrasts of {factor.expression!r} do not go with its levels ({levels}): {reason}."
+        ) from error
     if type(contrasts).__name__ in ("TreatmentContrasts", "SASContrasts"):
         missing = [number for number, row in enumerate(matrix.to_numpy()) if not row.any()]
         return replace(factor, reference=missing[0]), contrasts

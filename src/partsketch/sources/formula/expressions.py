@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.sources.formula.dates import DATE_PARTS
+from partsketch.sources.formula.dialects import instead_of
 
 Values = NDArray[Any]
 
@@ -213,6 +214,9 @@ def _check(tree: ast.AST, expression: Expression, outermost: bool = True) -> Non
         if not known and not (name in (*BASES, "C") and outermost):
             if name in (*BASES, "C"):
                 raise InputError(f"Cannot use {told}: {name}(…) gives several columns and must be a term of its own.")
+            instead = instead_of(tree)
+            if instead:
+                raise InputError(f"There is no function for {told}: {instead}.")
             raise InputError(
                 f"There is no function for {told}: use {', '.join(('C', *BASES, *STATEFUL, 'I'))}, parts of dates such "
                 f"as hour(…), or {', '.join(list(FUNCTIONS)[:8])} and the like; or make the column before."

@@ -34,6 +34,7 @@ def open_formula(
     selection = _selection(rows, _draft(parsed), weights, labels)
     texts = _texts(rows, selection)
     factors, found, notes = find_state(rows, selection, factors, missing, texts)
+    notes += parsed.notes
     notes += tuple(
         f"{factor.expression} of the formula has one level, {factor.levels[0]!r}, and gives no column."
         for factor in factors

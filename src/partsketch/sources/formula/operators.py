@@ -18,13 +18,16 @@ _PRODUCTS = ("*", ":", "/", "%in%")
 _POWERS = ("**", "^")
 
 
-def bounded_parser(formulaic: Any) -> Any:
-    """Return formulaic's parser with bounded operators."""
+def bounded_parser(formulaic: Any, powers: list[str]) -> Any:
+    """Return formulaic's parser with bounded operators; it adds to `powers` what it was told to take of one term."""
     from formulaic.parser.parser import DefaultOperatorResolver
     from formulaic.parser.types import Operator, OrderedSet
 
     def power(base: Any, exponent: Any) -> Any:
-        return _power(base, _exponent(exponent), OrderedSet)
+        times = _exponent(exponent)
+        if times > 1 and len(base) == 1:
+            powers.append(f"{next(iter(base))}**{times}")
+        return _power(base, times, OrderedSet)
 
     class Bounded(DefaultOperatorResolver):  # type: ignore[misc]
         @property

@@ -12,6 +12,7 @@ from typing import Any
 from partsketch.common.errors import InputError
 from partsketch.sources.formula.contrasts import load_formulaic, with_contrasts
 from partsketch.sources.formula.design import BASIS, CATEGORY, NUMBER, Design, Factor, Term
+from partsketch.sources.formula.dialects import unread
 from partsketch.sources.formula.expressions import BASES, called, read_expression
 from partsketch.sources.formula.operators import bounded_parser
 from partsketch.sources.roles import check_names, left_out_note
@@ -32,13 +33,14 @@ class ParsedTerm:
 
 @dataclass(frozen=True)
 class ParsedFormula:
-    """A formula whose factors are known and their levels are not."""
+    """A formula whose factors are known and their levels are not; notes say what may not be what was meant."""
 
     text: str
     intercept: bool
     factors: tuple[Factor, ...]
     terms: tuple[ParsedTerm, ...]
     targets: tuple[int, ...]
+    notes: tuple[str, ...]
 
 
 def parse_formula(text: str, columns: Sequence[Column], used: Sequence[str | None] = ()) -> ParsedFormula:
@@ -50,7 +52,8 @@ def parse_formula(text: str, columns: Sequence[Column], used: Sequence[str | Non
 # much work as a fit of a hundred thousand rows.
 @lru_cache(_KEPT)
 def _parsed(text: str, columns: tuple[Column, ...], used: tuple[str | None, ...]) -> ParsedFormula:
-    left, right = _sides(text, columns, used)
+    powers: list[str] = []
+    left, right = _sides(text, columns, used, powers)
     names: dict[tuple[str, bool], None] = {}
     terms = []
     intercept = False
@@ -76,23 +79,30 @@ def _parsed(text: str, columns: tuple[Column, ...], used: tuple[str | None, ...]
             raise InputError(f"The target {factors[number].expression!r} of the formula must be one column of numbers.")
     if not terms and not intercept:
         raise InputError(f"The formula {text!r} has no features and no intercept: add some after '~'.")
-    return ParsedFormula(text, intercept, factors, tuple(terms), numbers)
+    return ParsedFormula(text, intercept, factors, tuple(terms), numbers, tuple(map(_of_one_term, powers)))
 
 
-def _sides(text: str, columns: Sequence[Column], used: Sequence[str | None]) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the terms on the left and on the right."""
+def _of_one_term(power: str) -> str:
+    """Say what R, and formulaic, make of x**2; fixest makes the square of it."""
+    term = power.rpartition("**")[0]
+    return f"{power} in the formula is {term} itself, for products have a term once: write I({power}) for the power."
+
+
+def _sides(
+    text: str, columns: Sequence[Column], used: Sequence[str | None], powers: list[str]
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the terms on the left and on the right, and add powers of one term to `powers`."""
     formulaic = load_formulaic()
     usable = [
         column.name for column in columns if column.kind != "other" and column.by_default and column.name not in used
     ]
     try:
-        read = bounded_parser(formulaic).get_terms(text, context={"__formulaic_variables_available__": usable})
+        read = bounded_parser(formulaic, powers).get_terms(text, context={"__formulaic_variables_available__": usable})
         formula = formulaic.Formula(read)
     except Exception as error:  # formulaic raises errors of many kinds, those of Python's parser among them.
         reason = re.sub(r"\x1b?\[[0-9;]*m|[⧛⧚\x1b]", "", str(error)).strip().splitlines() or ["it is not a formula"]
-        raise InputError(
-            f"Cannot read the formula {text!r}: {reason[0].rstrip('.')}{_quoting(text, columns)}."
-        ) from error
+        told = unread(text) or reason[0].rstrip(".")
+        raise InputError(f"Cannot read the formula {text!r}: {told}{_quoting(text, columns)}.") from error
     left = getattr(formula, "lhs", None) if hasattr(formula, "rhs") else ()
     right = formula.rhs if hasattr(formula, "rhs") else formula
     if (
@@ -144,7 +154,7 @@ def _single(term: Any, text: str) -> Sequence[Any]:
 
 def term_texts(text: str) -> tuple[list[str], list[str], bool]:
     """Return the targets and the terms of a formula by their text, and whether it has an intercept."""
-    left, right = _sides(text, (), ())
+    left, right = _sides(text, (), (), [])
     terms = [[factor for factor in term.factors if factor.eval_method.value != "literal"] for term in right]
     return [str(term) for term in left], [_term_text(term) for term in terms if term], any(not term for term in terms)
 
