@@ -100,3 +100,58 @@ def test_what_pandas_would_not_have_written_of_an_index_is_passed_over() -> None
     for said in (b"{", b"[]", b"{}", b'{"index_columns": 3}', b'{"index_columns": [{"kind": "range"}, 3]}'):
         table = TABLE.replace_schema_metadata({b"pandas": said})
         assert open_source(table, target="y").feature_names == ("x", "year", "city")
+
+
+def test_a_query_on_one_cursor_loses_no_rows() -> None:
+    """The driver of SQLite goes on where a stream stopped that was left, if its cursor executes a query again."""
+    import adbc_driver_sqlite.dbapi
+
+    with adbc_driver_sqlite.dbapi.connect() as connection, connection.cursor() as cursor:
+        _fit_queries(cursor)
+
+
+def _fit_queries(cursor: Any) -> None:
+    table = pa.table({"x": RNG.normal(size=3000), "y": RNG.normal(size=3000), "g": np.repeat([1, 2, 3], 1000)})
+    cursor.adbc_ingest("rows", table)
+
+    def query() -> Any:
+        cursor.execute("select x, y, g from rows order by rowid")
+        return cursor.fetch_record_batch()
+
+    # What the test is for: without reading out, the first batch is not in the next stream.
+    query().read_next_batch()
+    assert sum(batch.num_rows for batch in query()) < 3000
+    for formula, vcov in (("y ~ x", "iid"), ("y ~ x", "HC1"), ("y ~ C(g)", "HC1"), ("y ~ x", "CRV1:g")):
+        with pytest.raises(ps.InputError, match="There is no column 'z'"):
+            ps.fit(query, "y ~ z")
+        model, known = ps.fit(query, formula, vcov=vcov), ps.fit(table, formula, vcov=vcov)
+        assert model.record.row_count == 3000
+        np.testing.assert_array_equal(model.coefficients, known.coefficients)
+        np.testing.assert_array_equal(model.standard_errors, known.standard_errors)
+    assert len(next(iter(open_source(query, target="y").read(0, None, 10)))) == 10
+    assert len(ps.fit(table, "y ~ x").predict(query)) == 3000
+
+
+def test_a_function_that_gives_other_rows_at_every_call_is_refused() -> None:
+    rows = iter(range(300, 100, -1))
+    with pytest.raises(ps.InputError, match="gave 300 rows in one pass and 299 in another: every call must give the"):
+        ps.fit(lambda: TABLE.slice(0, next(rows)).to_reader(), "y ~ x", vcov="HC1")
+
+
+def test_a_function_is_called_once_for_each_pass() -> None:
+    calls = []
+
+    def give() -> Any:
+        calls.append(0)
+        return TABLE.to_reader(70)
+
+    ps.fit(give, "y ~ x", vcov="HC1")
+    assert len(calls) == 2
+
+
+def test_a_function_travels_to_other_processes() -> None:
+    import cloudpickle
+
+    source = open_source(lambda: TABLE.to_reader(70), target="y", features=["x"])
+    read = cloudpickle.loads(cloudpickle.dumps(source)).read(0, None, 1000)
+    assert sum(len(block) for block in read) == 300

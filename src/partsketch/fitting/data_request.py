@@ -126,7 +126,7 @@ class DataRequest:
             levels=self.levels if formula else None,
         )
         # Levels that a pass over these rows found are all there: only those that a formula lists can lack one.
-        written = _WRITTEN if formula else None
+        written = _WRITTEN if formula and "levels" in formula else None
         known = _AGREED if self.levels is not None else SUMMARISED if self.encoding is not None else written
         return replace(source, remedy=known) if known and isinstance(source, ColumnSource) else source
 

@@ -206,7 +206,7 @@ def object_rows(opener: Opener, data: Any) -> Rows:
     opened = opener.open_object(data)
     if not isinstance(opened, pa.RecordBatchReader):
         return open_rows(opened)
-    from partsketch.sources.memory.tables import Reopened, StreamRows
+    from partsketch.sources.memory.streams import Reopened, StreamRows
 
     again = partial(opener.open_object, data)
     return StreamRows(Reopened(again, f"stream of {opener.name} data"), opened.schema)

@@ -12,7 +12,7 @@ from partsketch.common.errors import InputError, PartsketchError, UnreadableErro
 from partsketch.sources.base import FilePart
 from partsketch.sources.files.filesystems import reading
 from partsketch.sources.files.paths import DataFiles, check_same_columns
-from partsketch.sources.memory.tables import cut
+from partsketch.sources.memory.streams import cut
 from partsketch.sources.opener import Opener, opener_named
 from partsketch.sources.storage import Column, RawBlock, StorageCapabilities, schema_columns
 

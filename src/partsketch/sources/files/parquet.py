@@ -13,7 +13,7 @@ from typing import Any, Self
 from partsketch.sources.files.file_rows import TypedFileRows, common_columns
 from partsketch.sources.files.filesystems import reading
 from partsketch.sources.files.paths import DataFiles
-from partsketch.sources.memory.tables import cut
+from partsketch.sources.memory.streams import cut
 from partsketch.sources.read_ahead import Ahead
 from partsketch.sources.storage import Column, RawBlock, clip, schema_columns
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
 from partsketch.common.errors import InputError
 from partsketch.sources.arrow_values import with_codes
+from partsketch.sources.memory.streams import Once, Reopened, StreamRows, called
 from partsketch.sources.storage import Column, RawBlock, Rows, StorageCapabilities, clip, schema_columns
 
 
@@ -37,7 +38,7 @@ def table_rows(data: Any) -> Rows:
             raise
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"The {type(data).__name__} cannot be read as a table: {reason}.") from error
-    return StreamRows(_Once(reader), reader.schema)
+    return StreamRows(Once(reader), reader.schema)
 
 
 def other_rows(data: Any) -> Rows | None:
@@ -57,7 +58,7 @@ def other_rows(data: Any) -> Rows | None:
         if "polars" in modules and hasattr(data, "collect"):
             return _lazy_rows(data)
         if callable(data) and not isinstance(data, type):
-            return StreamRows(Reopened(partial(_called, data), "stream of Arrow batches"), _called(data).schema)
+            return called(data, _reader_of)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"The {type(data).__name__} cannot be read as a table: {reason}.") from error
@@ -86,10 +87,10 @@ def _collected(frame: Any, schema: Any) -> Any:
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def _called(give: Callable[[], Any]) -> Any:
+def _reader_of(given: Any) -> Any:
+    """Return the stream that a function gave."""
     import pyarrow as pa
 
-    given = give()
     if isinstance(given, pa.RecordBatchReader):
         return given
     if isinstance(given, pa.Table):
@@ -167,123 +168,3 @@ class TableRows(StorageCapabilities):
         with pa.ipc.new_stream(sink, part.schema) as writer:
             writer.write_table(part)
         return TableRows(pa.ipc.open_stream(sink.getvalue()).read_all())
-
-
-class _Once:
-    """A stream that can be read once."""
-
-    replayable = False
-    description = "stream of Arrow batches"
-
-    def __init__(self, reader: Any) -> None:
-        self.reader = reader
-
-    def open(self) -> Any:
-        if self.reader is None:
-            raise InputError(
-                "The stream of Arrow batches can be read only once: pass a table (reader.read_all()) or a file instead."
-            )
-        reader, self.reader = self.reader, None
-        return reader
-
-
-@dataclass(frozen=True)
-class Reopened:
-    """A query that gives a new stream whenever it is asked."""
-
-    open: Callable[[], Any]
-    description: str
-    replayable: bool = True
-
-
-@dataclass(frozen=True)
-class StreamRows(StorageCapabilities):
-    """Rows of a stream of Arrow batches, in the order of their arrival."""
-
-    stream: _Once | Reopened
-    schema: Any
-    row_count: int | None = None
-    chosen: tuple[str, ...] | None = None
-
-    @property
-    def random_access(self) -> bool:
-        """No: the rows before must come first."""
-        return False
-
-    @property
-    def replayable(self) -> bool:
-        """Whether a new stream can be had."""
-        return self.stream.replayable
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Columns of the stream."""
-        return schema_columns(self.schema)
-
-    @property
-    def description(self) -> str:
-        """The stream in one phrase."""
-        return self.stream.description
-
-    def choose(self, names: Sequence[str], texts: Sequence[str]) -> StreamRows:
-        """Return the stream with these columns."""
-        return replace(self, chosen=tuple(names))
-
-    def raw_blocks(self, start: int, stop: int | None, block_rows: int) -> Iterator[RawBlock]:
-        """Yield the batches as they come, cut to size."""
-        import pyarrow as pa
-
-        names = self.schema.names if self.chosen is None else self.chosen
-        position = 0
-        reader = self.stream.open()
-        try:
-            while stop is None or position < stop:
-                try:
-                    batch = reader.read_next_batch()
-                except StopIteration:
-                    return
-                yield from cut(batch, names, position, start, stop, block_rows)
-                position += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise InputError(f"The {self.description} broke off after row {position}: {reason}.") from error
-        finally:
-            reader.close()
-
-    def counted(self) -> StreamRows:
-        """Run through a stream that can be had again and count its rows."""
-        if self.row_count is not None:
-            return self
-        if not self.replayable:
-            raise InputError(
-                "The rows of a stream that can be read only once cannot be counted first: pass a table or a file."
-            )
-        reader = self.stream.open()
-        return replace(self, row_count=sum(batch.num_rows for batch in reader))
-
-
-def cut(
-    batch: Any,
-    names: Sequence[str],
-    position: int,
-    start: int,
-    stop: int | None,
-    block_rows: int,
-    file_name: str = "",
-    file_start: int = 0,
-) -> Iterator[RawBlock]:
-    """Yield the part of a record batch within rows start to stop, cut to size; its first row has number `position`."""
-    first = max(position, start)
-    end = position + batch.num_rows
-    last = end if stop is None else min(end, stop)
-    if first >= last:
-        return
-    indices = [batch.schema.get_field_index(name) for name in names]
-    columns = [batch.column(index) for index in indices]
-    if first == position and last == end and batch.num_rows <= block_rows:
-        yield RawBlock(first, batch.num_rows, columns, file_name, file_start)
-        return
-    for begin in range(first, last, block_rows):
-        length = min(block_rows, last - begin)
-        pieces = [column.slice(begin - position, length) for column in columns]
-        yield RawBlock(begin, length, pieces, file_name, file_start)
