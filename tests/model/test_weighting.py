@@ -67,6 +67,10 @@ def test_information_is_the_fit_to_weighted_sketches() -> None:
         "share their coefficients"
     )
     assert plain.certificate_.relative_excess_loss > 2 * model.certificate_.relative_excess_loss
+    # What the smaller number takes for granted stands beside it.
+    assumed = "takes the partitions to share their coefficients"
+    assert assumed in model.certificate_.sentence
+    assert assumed not in plain.certificate_.sentence
     errors, larger = (one.model_.inferences[0].standard_errors for one in (model, plain))
     assert errors is not None
     assert larger is not None
@@ -101,6 +105,9 @@ def test_unlike_coefficients_are_mixed_with_the_average() -> None:
     np.testing.assert_allclose(np.r_[model.intercept_, model.coef_], expected, rtol=1e-8)
     assert "partitions do not share their coefficients" in model.model_.record.reasons["weighting"]
     assert model.certificate_.sentence.startswith("The mixture of stacked and averaged fit is estimated to lose")
+    # And how far that may be off: the share follows the same sketches.
+    assert "may be a third too low, and intervals hold less often than they say" in model.certificate_.sentence
+    assert "too low" not in estimator(frame, weighting="rows").certificate_.sentence
     with pytest.raises(InputError, match="no true coefficients for intervals"):
         model.conf_int()
     # Of the exact fit, and so nearly the same however the sketches were combined.

@@ -59,6 +59,12 @@ def test_what_lies_half_way_between_two_doubles_ends_in_a_zero() -> None:
     assert doubles(lines) == [float(line).hex() for line in lines]
 
 
+def test_what_is_rounded_up_to_a_power_of_two_is_that_power() -> None:
+    lines = [str(2**power - 1) for power in range(54, 64)] + ["0.9999999999999999999", "-0.4999999999999999999"]
+    assert [float(line) for line in lines[-2:]] == [1.0, -0.5]
+    assert doubles(lines) == [float(line).hex() for line in lines]
+
+
 def test_zeros_in_front_are_no_digits() -> None:
     lines = ["0.00000000000000000000001234567890123456789", "-0.000123456789012345678", "0.0", "-0", "00000.5"]
     assert doubles(lines) == [float(line).hex() for line in lines]

@@ -146,6 +146,10 @@ def test_numbers_close_together_and_far_apart_are_found_alike() -> None:
         np.array([2**63 - 1, 2**63 - 2]),
     ):
         np.testing.assert_array_equal(distinct(numbers), np.unique(numbers))
+        # Of several parts, the largest in the last, and none in one of them.
+        parts = np.split(np.sort(numbers), [len(numbers) // 3, len(numbers) // 3])
+        np.testing.assert_array_equal(distinct(*parts, numbers[:1]), np.unique(numbers))
+    assert distinct().dtype == distinct(np.empty(0, np.int64)).dtype == np.int64
 
 
 @pytest.mark.parametrize("reach", [1, 63, 64, 65, 1000])

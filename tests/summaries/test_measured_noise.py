@@ -95,6 +95,8 @@ def test_a_perfect_fit_has_no_noise_to_tell() -> None:
     data = table()
     data = data.append_column("exact", pa.array(2 * data["a"].to_numpy() + 1))
     assert ps.sketch(data, "exact", ["a"], **ASKED).about.noise == ()
+    # Where nothing is known of its law a sketch cannot speak against rounding.
+    assert ps.sketch(data, "exact", ["a"], sketch="sparse_sign", **ASKED).about.noise == ()
     assert ps.sketch(data.slice(0, 3), "y", ["a", "far"], **{**ASKED, "sketch_size": 2}).about.noise == ()
 
 
@@ -207,6 +209,17 @@ def test_forged_noise_is_refused(name: str) -> None:
     summary = ps.sketch(table(), "y", ["a"], **ASKED)
     with pytest.raises(InputError, match=sentence):
         Summary.from_bytes(_forged(change, summary))
+
+
+def test_targets_of_the_same_rows_have_the_same_freedom() -> None:
+    """The second target is not looked at by the rank of its sketch: the first has told it."""
+    summary = ps.sketch(table(), ["y", "z"], ["a", "far"], **ASKED)
+
+    def one_less(header: Header) -> None:
+        header["noise"][1]["freedom"] += 1
+
+    with pytest.raises(InputError, match="noise with different 'freedom'"):
+        Summary.from_bytes(_forged(one_less, summary))
 
 
 def test_versions_parts_and_exact_files() -> None:

@@ -13,7 +13,7 @@ from partsketch.common.sketch_law import LAWS
 from partsketch.fitting.keywords import choices_of
 from partsketch.sketches.orthogonal import orthogonal_rows
 from partsketch.theory.heterogeneity import constant_noise_heterogeneity
-from partsketch.theory.partition_certificate import row_shares
+from partsketch.theory.partition_certificate import excess_scalars, mixture_share, row_shares
 from partsketch.theory.sketch_moments import moments_of_parts
 from partsketch.theory.stack_weights import (
     LEAST_AGREEMENT,
@@ -189,6 +189,37 @@ def test_a_mixture_is_certified_by_its_parts_and_for_its_share() -> None:
     assert min(lifts) > -1e-9
     assert max(lifts) < 1
     assert np.mean(lifts) > 0.02
+
+
+def test_of_two_partitions_a_mixture_knows_how_much_its_gain_varies() -> None:
+    """Gradients of two sketches are each other's opposite, so that their gains hardly differ, however they vary.
+
+    What sketching gives to the gain is counted at least: `4 Σ (e_j² − b_j²)/m_j` over the distance of both fits, e and
+    b the error of the stack and what it has in common with that of the average.
+    """
+    rng = np.random.default_rng(5)
+    parts, more = [], 0
+    for _ in range(2):
+        design = np.column_stack([np.ones(200), rng.standard_normal((200, 2))])
+        parts.append((design, design @ (1 + rng.standard_normal(3)) + rng.standard_normal(200)))
+    for _ in range(20):
+        moments = sketched(theory.moments_of(parts), 12, rng)
+        shares, share = row_shares(moments), mixture_share(moments)
+        scatter = theory.pooled_scatter(moments)
+        found = excess_scalars(moments, theory.given_weights(moments, shares), scatter)
+        gains, own = found.error - found.both, float(found.own.sum())
+        assert (share > 0) == (gains.sum() > 0)
+        if not 0 < share < 1 or gains.min() < 0:
+            continue
+        average = theory.certify_partition(moments, shares).excess_loss
+        plain = (1 - share) ** 2 * found.error.sum() + share**2 * average + 2 * share * (1 - share) * found.both.sum()
+        lift = theory.certify_partition(moments, shares, share).excess_loss - plain
+        away = max(found.length + own, float(np.sum(found.fit - 2 * found.both + found.error)) + own)
+        least = 4 * float(np.sum(found.error**2 - found.both**2)) / 12 / away
+        assert lift >= (1 - 1e-9) * least
+        # By how the parts differ it would be less than half of that.
+        more += 4 * float(np.var(gains, ddof=1)) / away < least / 2
+    assert more >= 5
 
 
 def test_orthogonal_sketches_lose_less_than_gaussian_ones() -> None:

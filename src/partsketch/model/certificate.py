@@ -16,9 +16,9 @@ from partsketch.common.sketch_law import OF_SAMPLED_ROWS
 from partsketch.common.units import p_value_phrase
 from partsketch.model.cancellation import require_minimum
 from partsketch.model.certificate_estimates import (
+    doubts,
     estimate_stack,
     estimate_whole,
-    few_partitions_note,
     heterogeneity_of,
     require_even_samples,
     require_noise,
@@ -218,7 +218,7 @@ def _of_sketches(
         estimate = certify_partition(known, sketch_weights(known) if are_estimated else weights)
     require_noise(estimate, squares)
     certificate = _from_estimate(estimate, subject, heterogeneity)
-    return replace(certificate, sentence=certificate.sentence + few_partitions_note(method, len(weights), estimate))
+    return replace(certificate, sentence=certificate.sentence + doubts(method, len(weights), choice, estimate))
 
 
 def _estimated_sentence(

@@ -134,7 +134,21 @@ def _inclusions(summary: Summary) -> FloatArray:
     return get_sketch(summary.kind).chances(summary.height, summary.row_count, ones)
 
 
-def few_partitions_note(method: str, count: int, estimate: CertificateEstimate) -> str:
-    """Say of averages of two or three sketches that intervals of their losses are a little too narrow."""
-    few = method == "partition" and count in (2, 3) and estimate.confidence is not None
-    return " With two or three partitions such intervals hold a little less often than they say." if few else ""
+def doubts(method: str, count: int, choice: StackChoice | None, estimate: CertificateEstimate) -> str:
+    """Say how far what is stated of the loss may be off: of weights, of mixtures, of averages of few sketches."""
+    if estimate.confidence is None:
+        return ""
+    if choice is not None and choice.taken == "information":
+        return (
+            " That takes the partitions to share their coefficients: where these differ by less than the sketches "
+            "show, more is lost; weighting='rows' has a certificate that assumes nothing of them."
+        )
+    if choice is not None and choice.taken == "mixture":
+        return (
+            " The share of the average in the mixture follows the same sketches: where partitions differ much, the "
+            "estimate may be a third too low, and intervals hold less often than they say; weighting='rows' has a "
+            "certificate without that doubt."
+        )
+    if method == "partition" and count in (2, 3):
+        return " With two or three partitions such intervals hold a little less often than they say."
+    return ""

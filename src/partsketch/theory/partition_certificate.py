@@ -57,7 +57,7 @@ def certify_partition(
     scalars = excess_scalars(moments, chosen, pooled, share)
     minimal_loss = pooled.minimal_loss
     excess = scalars.length + float(np.sum(2 * scalars.both - scalars.error + scalars.own))
-    excess += _optimism(scalars) if 0 < share < 1 else 0.0
+    excess += _optimism(scalars, moments.sampling / moments.sizes, share) if 0 < share < 1 else 0.0
     terms = scalars.fit + scalars.own
     kind, reason = "estimated", _REASON
     if not moments.law.is_exact:
@@ -119,14 +119,19 @@ def _is_noise(scalars: ExcessScalars) -> bool:
     return 0 < _distance(scalars) <= most * _noise_distance(scalars)
 
 
-def _optimism(scalars: ExcessScalars) -> float:
+def _optimism(scalars: ExcessScalars, rates: FloatArray, share: float) -> float:
     """Return what the estimate lacks because the share of the average was made from the same sketches.
 
     A share h/q that falls with the distance q between both fits is small just when the stack is far off: Stein's lemma
-    gives `4 s h/r` for that. And h itself is an estimate, which chance makes too large where it is taken.
+    gives `4 s h/r` for that. And h itself is an estimate, which chance makes too large where it is taken. How much it
+    varies its parts show, unless they are few, for gradients sum to zero: it is at least what each sketch gives to the
+    squares `‖S_ju_j‖²` that are in error and gain, `2 (error² − both²)/m_j`.
     """
     gains = scalars.error - scalars.both
     variance = len(gains) * float(np.var(gains, ddof=1)) if len(gains) > 1 else 0.0
+    # Times the share, as gains are: the sum of the parts of stack and average.
+    sums = (2 * share - 1) * scalars.error + scalars.both
+    variance = max(variance, 2 * float(rates @ (np.maximum(gains, 0.0) * sums)))
     is_noise = _is_noise(scalars)
     away = _noise_distance(scalars) if is_noise else _distance(scalars)
     stein = 0.0 if is_noise else 4 * float(gains.sum()) / max(scalars.rank, 1)
