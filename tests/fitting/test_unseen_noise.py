@@ -100,6 +100,7 @@ def test_rounding_is_no_noise_of_partitions_either(intercept: Literal["common", 
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:What the fit loses")
 def test_weights_beyond_doubles_explain_nothing() -> None:
     rows = _rows().assign(y=lambda rows: 5 * rows["x"] + (rows["y"] - 100) / 10)
     plain = ps.fit(rows, "y", ["x"])

@@ -39,6 +39,7 @@ def test_errors_and_covariances_are_those_of_the_transformation() -> None:
     np.testing.assert_allclose(coordinates.standard_errors(matrix, 0), errors, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:What the fit loses")
 @pytest.mark.parametrize(
     ("unit", "target_unit", "message"),
     [(1e-240, 1.0, "Column 'x0' times the roots"), (1.0, 1e-300, "Target 'y' times the roots")],

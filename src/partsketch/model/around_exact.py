@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.model.agreement import require_determined, require_shared_coefficients
 from partsketch.model.certificate_estimates import row_samples, stacked_sample, weighted_fit
+from partsketch.model.held import MOST_COLUMNS_WITH_COVARIANCE, held_covariance
 from partsketch.model.moments import FitMoments
 from partsketch.model.regression import Combination, Regression
 from partsketch.sketches.base import law_of_kind
@@ -29,9 +30,6 @@ from partsketch.theory.stack_weights import StackChoice
 from partsketch.theory.weights import sketch_weights
 
 FloatArray = NDArray[np.float64]
-
-#: With more columns than these the covariance is not kept: it is their square.
-MOST_COLUMNS_WITH_COVARIANCE = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +94,13 @@ def infer_around_exact(
             require_determined(combination.solutions, averaged=True)
             require_shared_coefficients(heterogeneity, len(summaries))
         covariance, basis = _covariance(method, summaries, combination, regression, number, moments)
+        matrix = raw_covariance(covariance, regression, number)
     except InputError as error:
         return AroundExact(centre, None, None, None, "", str(error).rstrip("."))
-    matrix = raw_covariance(covariance, regression, number)
     if not np.isfinite(matrix).all():
         return AroundExact(centre, None, None, None, "", "columns are too unlike in size for doubles")
     errors = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
-    kept = matrix if len(matrix) <= MOST_COLUMNS_WITH_COVARIANCE else None
+    kept = held_covariance(matrix, errors) if len(matrix) <= MOST_COLUMNS_WITH_COVARIANCE else None
     # Sketches that hold all rows leave nothing to chance.
     freedom = covariance.degrees_of_freedom if errors.any() else None
     return AroundExact(centre, errors, freedom, kept, basis, "")
@@ -114,7 +112,7 @@ def raw_covariance(covariance: CoefficientCovariance, regression: Regression, nu
         return covariance.matrix
     # Columns may be of any size; whoever asks looks whether these are numbers.
     with np.errstate(over="ignore", invalid="ignore"):
-        return regression.coordinates.covariance(covariance.matrix, number)
+        return regression.coordinates.covariance(covariance.matrix, number, covariance.root)
 
 
 def _restored(coefficients: FloatArray, regression: Regression, number: int) -> FloatArray:

@@ -93,7 +93,7 @@ def build_model(
     whole = len(combination.solutions) != len(circumstances.names)
     check_solutions(combination.solutions, ("all",) * len(combination.solutions) if whole else circumstances.names)
     raw = restored(combination, regression, inverses=False)
-    check_coefficients(raw, regression.features)
+    check_coefficients(raw.coefficients, combination, regression)
     coordinates = regression.coordinates
     centre, level = np.zeros(columns - first), intercept(raw.coefficients)
     if coordinates is not None and first:

@@ -13,10 +13,14 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.solution import LARGEST_GRADIENT, Solution
 from partsketch.model.certificate import Certificate
 from partsketch.model.coordinates import SMALLEST_SIZE
+from partsketch.model.held import held
 from partsketch.model.inference import Inference
-from partsketch.model.regression import Combination
+from partsketch.model.regression import Combination, Regression
 
 FloatArray = NDArray[np.float64]
+
+#: Part of the largest term of predictions that rounding a coefficient may take off it.
+_FELT = 1e-12
 
 
 def check_solutions(solutions: Sequence[Solution], names: Sequence[str]) -> None:
@@ -45,15 +49,25 @@ def check_targets(target_range: FloatArray, names: Sequence[str], mean_weight: f
             )
 
 
-def check_coefficients(combination: Combination, features: Sequence[str]) -> None:
-    """Refuse coefficients that a double does not hold, naming the column."""
-    if np.isfinite(combination.coefficients).all():
+def check_coefficients(raw: FloatArray, combination: Combination, regression: Regression) -> None:
+    """Refuse coefficients of the columns as they are that a double does not hold, naming the column."""
+    if np.isfinite(raw).all() and (np.abs(raw) >= SMALLEST_SIZE).all():
         return
-    for column, values in zip(features, combination.coefficients, strict=True):
-        if not np.isfinite(values).all():
+    lost = np.zeros(raw.shape)
+    if (coordinates := regression.coordinates) is not None:
+        free, units = regression.free_columns, np.split(coordinates.unit, [coordinates.features])
+        sizes = np.abs(combination.coefficients[free:])
+        # What rounding to whole multiples of the smallest double takes off terms of predictions.
+        steps = np.spacing(0.0) * units[0][free:, None] / units[1]
+        seen = (sizes > 0) & (steps > _FELT * sizes.max(axis=0, initial=0.0))
+        lost[free:] = seen & (np.abs(raw[free:]) < SMALLEST_SIZE)
+    for column, values, parts in zip(regression.features, raw, lost, strict=True):
+        small = bool(parts.any())
+        if small or not np.isfinite(values).all():
+            remedy = "divide the column by a constant, or multiply" if small else "divide the column, or"
             raise InputError(
-                f"The coefficient of column {column!r} is beyond what a double holds: divide the column, or the "
-                "target, by a constant."
+                f"The coefficient of column {column!r} is {'below' if small else 'beyond'} what a double holds: "
+                f"{remedy} the target{'' if small else ', by a constant'}."
             )
 
 
@@ -64,8 +78,9 @@ def checked_certificate(certificate: Certificate, target_square: float) -> Certi
         values = {name: getattr(certificate, name) for name in names}
         scaled = {name: None if value is None else float(value * target_square) for name, value in values.items()}
         confidence = certificate.confidence and certificate.confidence.scaled(target_square)
-    known = [*scaled.values(), certificate.relative_excess_loss, certificate.divergence]
-    if all(value is None or np.isfinite(value) for value in known):
+    known = [certificate.relative_excess_loss, certificate.divergence]
+    are_held = all(value is None or held(value, values[name] or 0.0) for name, value in scaled.items())
+    if are_held and all(value is None or np.isfinite(value) for value in known):
         if target_square == 1.0:
             return certificate
         return changed(certificate, confidence=confidence, **scaled)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.solve_many import tall_factors
+from partsketch.model.scaled_summary import Scaled, divided
 from partsketch.model.spread import spread_units
 from partsketch.sketches.base import get_sketch, law_of_kind
 from partsketch.summaries.summary import Summary, common_centre
@@ -31,6 +32,8 @@ FloatArray = NDArray[np.float64]
 _NUMBERS_AT_ONCE = 2**22
 #: Weights whose root may bring columns below what doubles hold with all digits, and the smallest size that is not.
 TINY_WEIGHT, SMALLEST_SIZE = 1e-10, 2.0**-1020
+#: Share of a variance that rounding may change at most: errors are then known to half a percent.
+LARGEST_ROUNDING = 1e-2
 #: Targets of other sizes than these are measured in units of their spread; all others as they are.
 _SMALLEST, _LARGEST = 1e-60, 1e60
 
@@ -83,30 +86,53 @@ class Coordinates:
             raw[0] = root[0] - self.locations[1:] @ root[1:]
         return np.asarray(raw)
 
-    def standard_errors(self, covariance: FloatArray, target: int) -> FloatArray:
-        """Return standard errors of the coefficients as they are, from a covariance in these coordinates."""
+    def standard_errors(self, covariance: FloatArray, target: int, root: FloatArray | None = None) -> FloatArray:
+        """Return standard errors of the coefficients as they are, from a covariance in these coordinates.
+
+        With H, H Hᵀ the covariance, that of the intercept keeps its digits where errors of slopes cancel in it.
+        """
         errors = np.sqrt(np.diagonal(covariance)) / self.unit[: self.features]
         if self.free and self.locations.any():
-            weights = np.concatenate([[1.0], -self.locations[1:]])
-            errors[0] = np.sqrt(max(float(weights @ covariance @ weights), 0.0))
+            errors[0] = np.linalg.norm(self._intercept(root)) if root is not None else self._intercept_error(covariance)
         return np.asarray(errors * self.unit[self.features + target])
 
+    def _intercept(self, root: FloatArray) -> FloatArray:
+        """Return the line of the intercept, from those of the value at the centre and the slopes."""
+        return np.asarray(root[0] - self.locations[1:] @ root[1:])
+
+    def _intercept_error(self, covariance: FloatArray) -> float:
+        weights = np.concatenate([[1.0], -self.locations[1:]])
+        square = float(weights @ covariance @ weights)
+        # No term is larger than the product of two such sums, and each is rounded to a double.
+        added = float(np.abs(weights) @ np.sqrt(np.maximum(np.diagonal(covariance), 0.0))) ** 2
+        if float(np.finfo(np.float64).eps) * added > LARGEST_ROUNDING * square:
+            raise InputError(
+                "columns nearly determine one another, and rounding hides how sure the intercept is: take a constant "
+                "off columns that lie far from zero, or leave some out"
+            )
+        return float(np.sqrt(square))
+
     def errors_from_root(self, root: FloatArray, target: int) -> FloatArray:
-        """Return the same from H with H Hᵀ the covariance: of many columns that product takes longer than a fit."""
+        """Return the same from H alone: of many columns the product takes longer than a fit."""
         errors = np.sqrt(np.einsum("ij,ij->i", root, root)) / self.unit[: self.features]
         if self.free and self.locations.any():
-            errors[0] = np.linalg.norm(root[0] - self.locations[1:] @ root[1:])
+            errors[0] = np.linalg.norm(self._intercept(root))
         return np.asarray(errors * self.unit[self.features + target])
 
     def scaling(self, target: int) -> FloatArray:
         """Return T for the value at the centre in place of the intercept: units alone."""
         return np.asarray(np.diag(1.0 / self.unit[: self.features]) * self.unit[self.features + target])
 
-    def covariance(self, matrix: FloatArray, target: int) -> FloatArray:
-        """Return T C Tᵀ for the T of `transformation`, which is diagonal but for its first row."""
+    def covariance(self, matrix: FloatArray, target: int, root: FloatArray | None = None) -> FloatArray:
+        """Return T C Tᵀ for the T of `transformation`, which is diagonal but for its first row; H as above."""
         units = self.unit[self.features + target] / self.unit[: self.features]
         raw = matrix * units[:, None] * units
-        if self.free and self.locations.any():
+        if self.free and self.locations.any() and root is not None:
+            line = self._intercept(root) * self.unit[self.features + target]
+            raw[0] = raw[:, 0] = (root @ line) * units
+            raw[0, 0] = line @ line
+        elif self.free and self.locations.any():
+            self._intercept_error(matrix)
             lead = np.concatenate([[1.0], -self.locations[1:]]) * self.unit[self.features + target]
             across = matrix @ lead
             raw[0] = raw[:, 0] = across * units
@@ -245,48 +271,14 @@ class _Standard(Sequence[Summary]):
         part, unit = self._picked[number], self._unit
         if self._picked.triangles is not None:
             triangle = self._picked.triangles[number]
-            return _Scaled.made(self._summary(number), self._columns, part.high, triangle, unit)
+            return Scaled.made(self._summary(number), self._columns, part.high, triangle, unit)
         return replace(
             self._summary(number),
-            matrix=_divided(part.high, unit),
+            matrix=divided(part.high, unit),
             low=part.low / unit if part.low.strides[0] else None,
             centre=np.zeros(len(self._columns)),
             columns=self._columns,
         )
-
-
-class _Scaled(Summary):
-    """A sketch in units of its columns: the triangle is there, all rows are made when somebody looks at them."""
-
-    @classmethod
-    def made(
-        cls, summary: Summary, columns: tuple[str, ...], rows: FloatArray, triangle: FloatArray, unit: FloatArray
-    ) -> _Scaled:
-        """Return the summary of these columns, as they are before they are divided by units."""
-        new = object.__new__(cls)
-        new.__dict__.update(summary.__dict__, columns=columns, centre=np.zeros(len(columns)))
-        new.__dict__.update(triangle=triangle / unit, _rows=rows, _unit=unit)
-        del new.__dict__["matrix"]
-        return new
-
-    @property
-    def height(self) -> int:
-        """Rows of the matrix."""
-        return len(self.__dict__["_rows"])
-
-    def __getattr__(self, name: str) -> FloatArray:
-        # Only called for what is not there.
-        if name != "matrix":
-            raise AttributeError(name)
-        self.__dict__["matrix"] = _divided(self.__dict__["_rows"], self.__dict__["_unit"])
-        return self.matrix
-
-
-def _divided(rows: FloatArray, unit: FloatArray) -> FloatArray:
-    """Return rows in units, which nobody can write to: a summary need not copy them."""
-    matrix = rows / unit
-    matrix.flags.writeable = False
-    return matrix
 
 
 def _is_tall(part: DoubleDouble) -> bool:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from partsketch.common.errors import InputError
 from partsketch.model.agreement import require_determined, require_one_truth
 from partsketch.model.around_exact import (
-    MOST_COLUMNS_WITH_COVARIANCE,
     AroundExact,
     infer_around_exact,
     raw_covariance,
@@ -20,6 +19,7 @@ from partsketch.model.around_exact import (
 from partsketch.model.cancellation import known_loss
 from partsketch.model.certificate_estimates import weighted_fit
 from partsketch.model.explained import estimated_r_squared, known_r_squared, of_averaged_fit
+from partsketch.model.held import MOST_COLUMNS_WITH_COVARIANCE, held, held_covariance
 from partsketch.model.kept_intervals import KeptIntervals
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
@@ -170,7 +170,7 @@ def infer(
     return Inference(
         standard_errors=errors,
         degrees_of_freedom=None if covariance is None else covariance.degrees_of_freedom,
-        noise_variance=_restored_variance(noise, regression, number),
+        noise_variance=restored_variance(noise, regression, number),
         spread_standard_errors=_restored_errors(spread, regression, number),
         spread_degrees_of_freedom=None if spread is None else spread.degrees_of_freedom,
         r_squared=r_squared,
@@ -178,15 +178,15 @@ def infer(
         reason=reason,
         noise_variance_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
         r_squared_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
-        covariance=_kept_covariance(covariance, regression, number),
+        covariance=None if errors is None else _kept_covariance(covariance, errors, regression, number),
         around_exact=infer_around_exact(
             method, summaries, combination, regression, number, moments, certificate.heterogeneity
         ),
-        level_covariance=_level_covariance(covariance, regression, number),
+        level_covariance=None if errors is None else level_covariance(covariance, regression, number),
     )
 
 
-def _level_covariance(
+def level_covariance(
     covariance: CoefficientCovariance | None, regression: Regression, number: int
 ) -> FloatArray | None:
     """Return how the value at the centre varies with itself and the other coefficients."""
@@ -196,26 +196,25 @@ def _level_covariance(
     if regression.coordinates is not None:
         with np.errstate(over="ignore", invalid="ignore"):
             row = row * np.square(regression.coordinates.unit[regression.coordinates.features + number])
-    return row if np.isfinite(row).all() else None
+    return row if np.isfinite(row).all() and held(float(row[0]), float(covariance.matrix[0, 0])) else None
 
 
 def _kept_covariance(
-    covariance: CoefficientCovariance | None, regression: Regression, number: int
+    covariance: CoefficientCovariance | None, errors: FloatArray, regression: Regression, number: int
 ) -> FloatArray | None:
     if covariance is None or len(covariance.matrix) > MOST_COLUMNS_WITH_COVARIANCE:
         return None
-    matrix = raw_covariance(covariance, regression, number)
-    return matrix if np.isfinite(matrix).all() else None
+    return held_covariance(raw_covariance(covariance, regression, number), errors)
 
 
-def _restored_variance(noise: float | None, regression: Regression, number: int) -> float | None:
+def restored_variance(noise: float | None, regression: Regression, number: int) -> float | None:
     """Return the noise variance in the square of the target's unit; None where a double does not hold it."""
     coordinates = regression.coordinates
     if noise is None or coordinates is None:
         return noise
     with np.errstate(over="ignore", invalid="ignore"):
         restored = float(noise * np.square(coordinates.unit[coordinates.features + number]))
-    return restored if np.isfinite(restored) else None
+    return restored if held(restored, noise) else None
 
 
 def _restored_errors(
@@ -224,7 +223,7 @@ def _restored_errors(
     """Return the standard errors of coefficients of the columns as they are, not as the summaries have them."""
     if covariance is None or regression.coordinates is None:
         return None if covariance is None else covariance.standard_errors
-    errors = regression.coordinates.standard_errors(covariance.matrix, number)
+    errors = regression.coordinates.standard_errors(covariance.matrix, number, covariance.root)
     return errors if np.isfinite(errors).all() else None
 
 
@@ -250,7 +249,7 @@ def _of_exact(
         errors = np.sqrt(variance) * coordinates.errors_from_root(root, number)
         unknown = CoefficientCovariance(np.broadcast_to(np.nan, (len(root),) * 2), float(freedom), variance)
         return unknown, errors if np.isfinite(errors).all() else None
-    covariance = CoefficientCovariance(variance * (root @ root.T), float(freedom), variance)
+    covariance = CoefficientCovariance(variance * (root @ root.T), float(freedom), variance, np.sqrt(variance) * root)
     return covariance, _restored_errors(covariance, regression, number)
 
 

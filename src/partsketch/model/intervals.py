@@ -13,7 +13,8 @@ from partsketch.common.errors import InputError
 from partsketch.common.shown import ShownAsText
 from partsketch.common.student import half_width, p_values
 from partsketch.common.units import p_value_phrase
-from partsketch.model.around_exact import MOST_COLUMNS_WITH_COVARIANCE
+from partsketch.model.coordinates import LARGEST_ROUNDING
+from partsketch.model.held import no_covariance
 from partsketch.model.kept_intervals import KeptIntervals
 from partsketch.model.restrictions import read_restrictions
 
@@ -28,6 +29,11 @@ SUBJECTS = {TRUTH: "the true coefficients", EXACT: "the coefficients of exact le
 
 #: Sums of squares of the same rows differ by less than this part: 1 - R² has lost at most six digits of sixteen.
 _SAME_ROWS, _LEAST_LEFT = 1e-8, 1e-6
+
+_HIDDEN = (
+    "Columns nearly determine one another, and rounding hides how sure the restricted sums of their coefficients are: "
+    "give differences of such columns in place of the columns, or leave some out."
+)
 
 
 class Spread(NamedTuple):
@@ -166,10 +172,7 @@ def tested(model: Model, restrictions: str | Model, of: str, target: str | None)
         inference.errors_of("model")
     covariance = inference.covariance if of == TRUTH else inference.around_exact.covariance
     if covariance is None:
-        raise InputError(
-            f"The covariance of more than {MOST_COLUMNS_WITH_COVARIANCE} columns is not kept: fit with fewer features "
-            "to test restrictions."
-        )
+        raise no_covariance(len(spread.centre))
     return f_test(matrix, values, spread.centre, covariance, spread.freedom, of)
 
 
@@ -180,16 +183,23 @@ def f_test(
     from scipy.special import fdtrc
 
     away, spread = matrix @ centre - values, matrix @ covariance @ matrix.T
-    # Restrictions on columns of other units have variances of other sizes: compare them in their own.
-    scale = np.sqrt(np.diagonal(spread))
-    if not np.all(scale > 0):
+    # No term of these sums is larger than the product of two such sums, and each is rounded to a double.
+    added = np.abs(matrix) @ np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    if not added.all():
         raise InputError("A restriction is on coefficients that have no variance: leave dependent columns out of it.")
+    # Restrictions on columns of other units have variances of other sizes: compare them in their own.
+    scale = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
+    rounding = float(np.finfo(np.float64).eps)
+    if not (rounding * np.square(added) <= LARGEST_ROUNDING * np.square(scale)).all():
+        raise InputError(_HIDDEN)
     eigenvalues, vectors = np.linalg.eigh(spread / np.outer(scale, scale))
     if eigenvalues[0] < 1e-12 * eigenvalues[-1]:
         raise InputError(
             "The restrictions are not independent, are on dependent columns, or are more than there are clusters: "
             "state each thing once, and fewer of them."
         )
+    if rounding * float(np.sum(np.square(added / scale))) > LARGEST_ROUNDING * eigenvalues[0]:
+        raise InputError(_HIDDEN)
     turned = vectors.T @ (away / scale)
     statistic = float(np.sum(turned**2 / eigenvalues)) / len(values)
     return RestrictionTest(statistic, (len(values), freedom), float(fdtrc(len(values), freedom, statistic)), of)

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.model.coordinates import LARGEST_ROUNDING
+from partsketch.model.held import no_covariance
 
 if TYPE_CHECKING:
     from partsketch.model.model import Model
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 _BLOCK_ROWS = 65536
-
-#: Share of the variance of a prediction that rounding may change at most: errors are then known to half a percent.
-_LARGEST_ROUNDING = 1e-2
 
 
 def checked(row_numbers: NDArray[np.int64], values: FloatArray) -> FloatArray:
@@ -63,7 +62,7 @@ def _squares(around: FloatArray, covariance: FloatArray, row_numbers: NDArray[np
     squares = np.maximum(np.einsum("ij,ij->i", around @ covariance, around), 0.0)
     # No term is larger than the product of two such sums, and each is rounded to a double.
     added = np.square(np.abs(around) @ np.sqrt(np.maximum(np.diagonal(covariance), 0.0)))
-    hidden = float(np.finfo(np.float64).eps) * added > _LARGEST_ROUNDING * squares
+    hidden = float(np.finfo(np.float64).eps) * added > LARGEST_ROUNDING * squares
     if hidden.any():
         raise InputError(
             "Columns nearly determine one another, and rounding hides how sure the prediction of row "
@@ -79,8 +78,9 @@ def _covariance(model: Model, number: int) -> FloatArray:
     inference.errors_of("model")
     if inference.wild is not None:
         raise InputError("The wild bootstrap has no intervals of predictions: fit with vcov='CRV1'.")
-    if inference.covariance is None:
-        raise InputError("The covariance of so many columns is not kept: fit with fewer features.")
+    measured = model.column_names != model.feature_names and inference.level_covariance is None
+    if inference.covariance is None or measured:
+        raise no_covariance(len(inference.errors_of("model")[0]))
     matrix = inference.covariance.copy()
     if inference.level_covariance is not None:
         matrix[0] = matrix[:, 0] = inference.level_covariance

@@ -20,6 +20,7 @@ from partsketch.common.linalg.blas import triangular_factor
 from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
 from partsketch.common.linalg.double_double_product import product
 from partsketch.common.linalg.solution import Solution
+from partsketch.model.held import lengths, level_held, product_held
 from partsketch.model.inference import Inference
 from partsketch.model.unseen import unseen_noise, without_noise
 from partsketch.questions.wild import Bootstrap, wild_bootstrap
@@ -177,20 +178,19 @@ def clustered(
         told = unseen_noise(vcov, spread, transformation, question.regression.features, count - 1, noise)
     with np.errstate(over="ignore", invalid="ignore"):
         root = spread @ transformation.T
-        covariance = root.T @ root
-    if not np.isfinite(covariance).all():
+        squares = np.einsum("ij,ij->j", root, root)
+    if not np.isfinite(squares).all():
         target = question.regression.targets[number]
         raise InputError(
             f"Variances by {vcov} of a fit to {target!r} are larger than the largest double: divide it by a constant."
         )
     around_centre = spread @ (coordinates.scaling(number) @ inverse).T
-    errors = np.sqrt(np.einsum("ij,ij->j", root, root))
     found = changed(
         inference,
-        standard_errors=errors,
+        standard_errors=lengths(root),
         degrees_of_freedom=float(count - 1),
-        covariance=covariance,
-        level_covariance=around_centre[:, 0] @ around_centre if coordinates.free else None,
+        covariance=product_held(root),
+        level_covariance=level_held(around_centre) if coordinates.free else None,
         reason="",
         vcov=vcov,
     )

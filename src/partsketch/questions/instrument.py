@@ -19,7 +19,8 @@ from partsketch.common.linalg.solution import Solution
 from partsketch.common.linalg.solve import ROUNDING, factor_of_rows, solve_least_squares
 from partsketch.model.certificate import unavailable_certificate
 from partsketch.model.explained import is_rounding
-from partsketch.model.inference import Inference
+from partsketch.model.held import lengths, level_held, no_covariance, product_held
+from partsketch.model.inference import Inference, restored_variance
 from partsketch.model.instruments import FirstStage, InstrumentTests, Overidentification
 from partsketch.model.intervals import TRUTH, f_test
 from partsketch.model.model import Model
@@ -204,11 +205,11 @@ def _inference(stages: _Stages, inference: Inference, vcov: str) -> tuple[Infere
     changed = replace(
         inference,
         around_exact=replace(known, standard_errors=None, covariance=None, basis="", reason=_ANOTHER_AIM),
-        standard_errors=np.sqrt(np.einsum("ij,ij->j", root, root)),
+        standard_errors=lengths(root),
         degrees_of_freedom=float(freedom if vcov == "iid" else question.panel.count - 1),
-        noise_variance=variance * float(coordinates.unit[-1]) ** 2,
-        covariance=root.T @ root,
-        level_covariance=around[:, 0] @ around if coordinates.free else None,
+        noise_variance=restored_variance(variance, question.regression, 0),
+        covariance=product_held(root),
+        level_covariance=level_held(around) if coordinates.free else None,
         reason="",
         vcov=vcov,
     )
@@ -227,7 +228,8 @@ def _first_stage(summaries: Summaries, stages: _Stages, name: str, vcov: str, in
             f"The instruments and exogenous columns determine {name!r} exactly, so nothing of it is endogenous: ask "
             "for fit, or name other instruments."
         )
-    assert inference.covariance is not None
+    if inference.covariance is None:
+        raise no_covariance(len(model.column_names))
     assert inference.degrees_of_freedom is not None
     width = len(model.column_names)
     matrix = np.eye(width)[width - stages.excluded :]

@@ -31,11 +31,14 @@ class CoefficientCovariance:
         Of the t distribution for intervals.
     noise_variance : float
         The estimate of σ² behind it; not a number for the model-free variant.
+    root : array of shape (d, r), optional
+        B with B Bᵀ the matrix, where it is at hand: sums of coefficients that nearly cancel keep their digits in it.
     """
 
     matrix: FloatArray
     degrees_of_freedom: float
     noise_variance: float
+    root: FloatArray | None = None
 
     @property
     def standard_errors(self) -> FloatArray:
@@ -250,8 +253,9 @@ def spread_covariance(coefficients: ArrayLike, weights: ArrayLike | None = None)
         raise InputError("the spread needs at least two fits as rows of coefficients: use two or more partitions.")
     shares = weights_for(len(fits), weights)
     deviations = (fits - shares @ fits) * shares[:, None]
+    left = 1 - float(shares @ shares)
     return CoefficientCovariance(
-        deviations.T @ deviations / (1 - float(shares @ shares)), float(len(fits) - 1), float("nan")
+        deviations.T @ deviations / left, float(len(fits) - 1), float("nan"), deviations.T / math.sqrt(left)
     )
 
 

@@ -22,7 +22,7 @@ from partsketch.fitting.robust.strips import kept_numbers, takes_clusters
 from partsketch.fitting.robust.two_ways import NOT_POSITIVE, two_way_spread
 from partsketch.fitting.robust.vcov import CRV, clusters_of, kind_of
 from partsketch.fitting.robust.within import Absorbed
-from partsketch.model.around_exact import MOST_COLUMNS_WITH_COVARIANCE
+from partsketch.model.held import MOST_COLUMNS_WITH_COVARIANCE, lengths, level_held, product_held
 from partsketch.model.inference import Inference
 from partsketch.model.model import Model
 from partsketch.model.regression import Regression
@@ -192,7 +192,7 @@ def _inference(
     if positive:
         told = unseen_noise(request.kind, spread, directions, regression.features, most, noise, lost_digits)
     line = spread @ directions.T
-    errors = np.sqrt(np.einsum("ij,ij->j", line, line))
+    errors = lengths(line)
     if not np.isfinite(errors).all():
         raise InputError(f"vcov={request.kind!r} gives numbers beyond those of doubles: scale the columns.")
     around_centre = spread @ (coordinates.scaling(number) @ root).T
@@ -201,8 +201,8 @@ def _inference(
         inference,
         standard_errors=errors,
         degrees_of_freedom=float(freedom),
-        covariance=line.T @ line if few else None,
-        level_covariance=around_centre[:, 0] @ around_centre if coordinates.free and few else None,
+        covariance=product_held(line) if few else None,
+        level_covariance=level_held(around_centre) if coordinates.free and few else None,
         reason="",
         vcov=request.kind,
     )

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.errors import InputError
 from partsketch.fitting.fit import Fit
-from partsketch.model.around_exact import MOST_COLUMNS_WITH_COVARIANCE, AroundExact, raw_covariance
+from partsketch.model.around_exact import AroundExact, raw_covariance
 from partsketch.model.certificate import Certificate
 from partsketch.model.checks import checked_certificate
 from partsketch.model.coordinates import Coordinates, standardise
-from partsketch.model.inference import Inference
+from partsketch.model.held import MOST_COLUMNS_WITH_COVARIANCE, held_covariance
+from partsketch.model.inference import Inference, level_covariance, restored_variance
 from partsketch.model.model import Model
 from partsketch.model.moments import FitMoments
 from partsketch.model.regression import Regression
@@ -178,16 +180,28 @@ def _inference(
         return replace(base, around_exact=around)
     rows = max(known.fit.row_count - columns, 1)
     of_truth = CoefficientCovariance(inverse * (noise + left), 1 / (1 / freedom + 1 / rows), noise)
-    matrix = raw_covariance(of_truth, start.regression, number)
+    try:
+        matrix = raw_covariance(of_truth, start.regression, number)
+    except InputError as error:
+        return replace(
+            base,
+            standard_errors=None,
+            degrees_of_freedom=None,
+            covariance=None,
+            level_covariance=None,
+            reason=str(error).rstrip("."),
+            around_exact=around,
+        )
     if not np.isfinite(matrix).all():
         return replace(base, around_exact=around)
-    unit = float(start.coordinates.unit[columns + number])
+    errors = np.sqrt(np.diagonal(matrix))
     return replace(
         base,
-        standard_errors=np.sqrt(np.diagonal(matrix)),
+        standard_errors=errors,
         degrees_of_freedom=of_truth.degrees_of_freedom,
-        noise_variance=noise * unit**2,
-        covariance=matrix if columns <= MOST_COLUMNS_WITH_COVARIANCE else None,
+        noise_variance=restored_variance(noise, start.regression, number),
+        covariance=held_covariance(matrix, errors) if columns <= MOST_COLUMNS_WITH_COVARIANCE else None,
+        level_covariance=level_covariance(of_truth, start.regression, number),
         reason="",
         around_exact=around,
     )
@@ -196,10 +210,13 @@ def _inference(
 def _around_exact(
     start: Preconditioner, number: int, raw: FloatArray, matrix: FloatArray, freedom: float
 ) -> AroundExact:
-    covariance = raw_covariance(CoefficientCovariance(matrix, freedom, float("nan")), start.regression, number)
+    try:
+        covariance = raw_covariance(CoefficientCovariance(matrix, freedom, float("nan")), start.regression, number)
+    except InputError as error:
+        return AroundExact(raw, None, None, None, "", str(error).rstrip("."))
     if not np.isfinite(covariance).all():
         return AroundExact(raw, None, None, None, "", "columns are too unlike in size for doubles")
     errors = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    kept = covariance if len(covariance) <= MOST_COLUMNS_WITH_COVARIANCE else None
+    kept = held_covariance(covariance, errors) if len(covariance) <= MOST_COLUMNS_WITH_COVARIANCE else None
     basis = "approximate: what is left after the rounds points to no direction in particular"
     return AroundExact(raw, errors, freedom if errors.any() else None, kept, basis, "")
