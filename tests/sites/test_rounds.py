@@ -300,3 +300,18 @@ def test_ridge_fits_and_rows_are_refused_in_one_sentence(tmp_path: Path, capsys:
     for rows in (sites["north"], sites["north"].to_pandas()):
         with pytest.raises(ps.InputError, match=r"Cannot combine a .*: pass paths of sketch files, or summaries"):
             ps.refine(rows)
+
+
+def test_errors_of_predictions_after_rounds_are_nearly_those_of_exact_least_squares() -> None:
+    """The value at the centre had the variance from before the rounds: errors were four times as wide."""
+    rng, sites = np.random.default_rng(0), {}
+    for site in ("north", "south"):
+        X = rng.normal(size=(400, 2)) * 3 + 1e6
+        sites[site] = pa.table({"a": X[:, 0], "b": X[:, 1], "y": X.sum(axis=1) + rng.normal(size=400)})
+    rounds = ps.Rounds.begin([ps.sketch(sites[site], "y", site=site, sketch_size=30) for site in sites], "y")
+    for _ in range(4):
+        rounds = stepped(rounds, sites)
+    rows = pa.concat_tables(list(sites.values()))
+    share = rounds.model.prediction_errors(rows) / ps.fit(rows, "y").prediction_errors(rows)
+    # Sketches of 60 rows know the Gram matrix to 1/√60 = 13%, three times that is allowed.
+    assert np.abs(share - 1).max() < 0.4
