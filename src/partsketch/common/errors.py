@@ -35,4 +35,7 @@ def reason_of(error: BaseException) -> str:
     """Return why something failed, as the end of a sentence: short, one line, without a full stop."""
     text = getattr(error, "strerror", None) or str(error)
     lines = [line.strip() for line in str(text).splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].endswith(":"):
+        # What it announces is the end of a traceback.
+        lines[0] = f"{lines[0]} {lines[-1]}"
     return plain(lines[0][:200]).rstrip(". ") if lines else type(error).__name__
