@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import partsketch as ps
 from partsketch.model.model import Model
 from partsketch.model.unseen import unseen_noise
-from partsketch.questions.specifications import Specification, compare
+from partsketch.questions.specifications import Specification, compare, read_specifications
 
 from .data import clustered_rows
 
@@ -75,3 +76,12 @@ def test_the_quick_look_for_unseen_noise_overlooks_none() -> None:
         expected = smallest[0] <= 1e-13 * smallest[-1]
         told = unseen_noise("CRV1", spread, directions, names, 29, noise=0.0)
         assert bool(told) == expected, power
+
+
+def test_a_plus_in_backticks_is_part_of_a_name(tmp_path: Path) -> None:
+    rows = clustered_rows(rows=60)[["a", "b", "c", "y"]].rename(columns={"a": "a+b"})
+    (tmp_path / "list.csv").write_text("target,features\ny,`a+b` + c\ny,b+c\n")
+    listed = read_specifications(tmp_path / "list.csv")
+    assert [entry.features for entry in listed] == [("a+b", "c"), ("b", "c")]
+    first = compare(ps.summarise(rows), listed)[0]
+    np.testing.assert_array_equal(first.coefficients, ps.summarise(rows).fit("y", ["a+b", "c"]).coefficients)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from partsketch.model.model import Model
     from partsketch.questions.summaries import Summaries
 
+#: Between features of a line of CSV: a plus that does not stand in backticks.
+_PLUS = re.compile(r"\+(?=(?:[^`]*`[^`]*`)*[^`]*$)")
+
 _INTERCEPTS = {"common": "common", "partition": "partition", "none": False, "": "common"}
 
 
@@ -98,7 +101,7 @@ def _from_csv(text: str, path: Path) -> list[dict[str, Any]]:
             )
         entry: dict[str, Any] = {key: value for key, value in line.items() if value not in (None, "")}
         if "features" in entry:
-            entry["features"] = [name.strip(" `") for name in re.split(r"\+", entry["features"]) if name.strip()]
+            entry["features"] = [name.strip(" `") for name in _PLUS.split(entry["features"]) if name.strip()]
         entries.append(entry)
     return entries
 
