@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -214,3 +215,27 @@ def test_labels_that_every_row_has_need_not_be_read_again(kind: str, tmp_path: P
         assert all(block.labels is None for block in blocks)
         assert sum(len(block) for block in blocks) == ROWS - int(first is None)
         assert sum(block.dropped for block in blocks) == int(first is None)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "whole", "texts"])
+@pytest.mark.parametrize("missing", ["error", "drop"])
+def test_labels_that_were_held_are_those_of_the_file(kind: str, missing: str, tmp_path: Path) -> None:
+    """Numbers that were looked through at opening are not decoded again, in whatever blocks; they do not travel."""
+    rng = np.random.default_rng(0)
+    count = 5000
+    kinds = {"numbers": rng.integers(0, 50, count) / 2, "whole": rng.integers(-(2**60), 2**60, count)}
+    keys = kinds.get(kind, np.array(["a", "bb", "ccc"])[rng.integers(0, 3, count)])
+    gone = rng.uniform(size=count) < (0.1 if missing == "drop" else 0.0)
+    rows = pa.table({"a": pa.array(rng.normal(size=count), mask=gone), "key": keys, "y": rng.normal(size=count)})
+    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=700)
+    names: dict[str, Any] = {"target": "y", "features": ["a"], "partition_column": "key", "missing": missing}
+    source = open_source(tmp_path / "a.parquet", **names)
+    assert isinstance(source, ColumnSource)
+    assert (source.labels[0].held is None) == (kind == "texts")
+    travelled = pickle.loads(pickle.dumps(source))
+    assert travelled.labels[0].held is None
+    for start, stop, block_rows in ((0, None, 311), (650, 2900, 1000), (4999, 5000, 7)):
+        known = np.searchsorted(np.unique(keys[~gone]), keys[start:stop][~gone[start:stop]])
+        for each in (source, travelled):
+            labels: list[Any] = [block.labels for block in each.read(start, stop, block_rows)]
+            np.testing.assert_array_equal(np.concatenate(labels), known)

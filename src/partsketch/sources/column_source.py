@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -178,10 +178,12 @@ class ColumnSource(Capabilities):
 
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[ColumnBlock]:
         """Yield rows start to stop, converted and checked."""
-        assembler = _Assembler(self)
+        held = {column.name: column.held for column in self.labels if column.held is not None}
+        rows = self.rows.without(held) if held and not self.leaves_labels else None
+        assembler = _Assembler(self, {} if rows is None else held)
         dropped = 0
         seen = False
-        for raw in self.rows.raw_blocks(start, stop, block_rows):
+        for raw in (rows or self.rows).raw_blocks(start, stop, block_rows):
             seen = True
             block = assembler.block(raw, dropped)
             if len(block):
@@ -199,12 +201,13 @@ class ColumnSource(Capabilities):
 class _Assembler:
     """Turns raw blocks into blocks; made once per call of `read`."""
 
-    def __init__(self, source: ColumnSource) -> None:
+    def __init__(self, source: ColumnSource, held: Mapping[str, Any]) -> None:
+        self.held = held
         self.missing = source.missing
         self.remedy = source.remedy
         self.labels = source.labels
         self.selection = source.selection
-        self.names = source.selection.used
+        self.names = tuple(name for name in source.selection.used if name not in held)
         self.drop_first = int(source.encoding.drop_first)
         self.codes_of = {
             name: {level: code for code, level in enumerate(levels)} for name, levels in source.encoding.levels
@@ -216,6 +219,8 @@ class _Assembler:
 
     def block(self, raw: RawBlock, dropped: int) -> ColumnBlock:
         values = dict(zip(self.names, raw.columns, strict=True))
+        for name, column in self.held.items():
+            values[name] = column.slice(raw.start, raw.length).combine_chunks()
         faults: list[Fault] = []
         columns: list[BlockColumn] = []
         # The sums that look for values that are not finite overflow or meet infinities on purpose.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -36,11 +36,14 @@ class PartitionColumn:
     ----------
     complete
         Whether every row is known to have one.
+    held
+        The column, a chunked array of Arrow's, if it was kept when it was looked through. It does not travel.
     """
 
     name: str
     values: tuple[Key, ...] | IntArray
     complete: bool = False
+    held: Any = None
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -173,6 +176,7 @@ def find_values(
     encoded: Sequence[str],
     labels: Sequence[str],
     keep: Callable[[RawBlock], BoolArray | None],
+    held: dict[str, list[Any]],
 ) -> Found:
     """Return the levels of the encoded columns and the values of those that rows are labelled with.
 
@@ -182,10 +186,14 @@ def find_values(
         Names of the columns of the blocks.
     keep
         Which rows of a block count (None: all): a level that only rows without all their values have is none.
+    held
+        Gets the blocks of the columns that are its keys.
     """
     position = {name: i for i, name in enumerate(names)}
     found = Found({name: set() for name in encoded}, {name: Keys() for name in labels})
     for raw in blocks:
+        for name, parts in held.items():
+            parts.append(raw.columns[position[name]])
         kept = keep(raw)
         levels = {name: named(distinct_texts, name, raw.columns[position[name]], kept) for name in encoded}
         keys = {name: named(keys_of, name, raw.columns[position[name]], kept) for name in labels}
@@ -242,3 +250,18 @@ def _keys(column: Any) -> tuple[Any, BoolArray | None]:
 
 def _number_text(value: int | float) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def holding(columns: tuple[PartitionColumn, ...], held: dict[str, list[Any]]) -> tuple[PartitionColumn, ...]:
+    """Return the columns of labels with the blocks that were held of them: of numbers that every row has."""
+    import pyarrow as pa
+
+    kept = {
+        name: pa.chunked_array(parts)
+        for name, parts in held.items()
+        if parts and _has_number_keys(parts[0]) and all(part.type == parts[0].type for part in parts)
+    }
+    return tuple(
+        replace(column, held=kept[column.name]) if column.complete and column.name in kept else column
+        for column in columns
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +13,12 @@ from partsketch.sources.cluster.chunked import ChunkedRows
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.faults import Fault, Missing, complete_rows, missing_fault, number_faults
 from partsketch.sources.keys import Keys
-from partsketch.sources.levels import Found, PartitionColumn, find_values, label_columns
+from partsketch.sources.levels import Found, PartitionColumn, find_values, holding, label_columns
 from partsketch.sources.roles import Selection
 from partsketch.sources.storage import RawBlock, Rows
+
+#: Rows whose labels are held in memory, so that they are decoded once: those of a million take 8 MB.
+_MOST_HELD = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,12 @@ class Search:
 
     def __call__(self, rows: Rows) -> Found:
         """Read the columns of some rows once."""
+        return self.holding(rows, {})
+
+    def holding(self, rows: Rows, held: dict[str, list[Any]]) -> Found:
+        """Do the same, and hold the blocks of the columns that are keys of `held`."""
         blocks = rows.choose(self.names, self.texts).raw_blocks(0, None, 65536)
-        return find_values(blocks, self.names, self.to_find, self.selection.labels, self._keep)
+        return find_values(blocks, self.names, self.to_find, self.selection.labels, self._keep, held)
 
     def _keep(self, raw: RawBlock) -> BoolArray | None:
         return None if self.missing == "error" else _complete(raw, self.names, self.encoded, self.selection)
@@ -59,12 +67,15 @@ def scan(
     texts = tuple(name for name in names if name in encoded or name in selection.only_labels)
     search = Search(names, texts, to_find, encoded, selection, missing)
     found = Found({name: set() for name in to_find}, {name: Keys() for name in selection.labels})
-    for part in rows.map(search) if isinstance(rows, ChunkedRows) else (search(rows),):
+    held: dict[str, list[Any]] = {}
+    if rows.without(()) is not None and rows.row_count is not None and rows.row_count <= _MOST_HELD:
+        held = {name: [] for name in selection.only_labels}
+    for part in rows.map(search) if isinstance(rows, ChunkedRows) else (search.holding(rows, held),):
         found.add(part)
     if not encoding_is_given:
         levels = tuple((name, tuple(sorted(found.levels[name]))) for name in to_find)
         encoding = Encoding(levels, encoding.drop_first)
-    return encoding, label_columns(found.keys, selection.labels)
+    return encoding, holding(label_columns(found.keys, selection.labels), held)
 
 
 def _complete(
