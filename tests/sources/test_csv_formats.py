@@ -77,6 +77,17 @@ def test_another_decimal_mark_is_found_out(tmp_path: Path) -> None:
         InputError, match=r"'x' has '2,041' in row 0 of a.csv; if ',' is its decimal mark, .*--decimal ','"
     ):
         ps.fit(ps.CsvFiles(path, separator=";"), "y")
+    # No number becomes a category of its own.
+    told = r"^Column 'x' is text \('x' has '2,041'; if ',' is its decimal mark, .*write C\(x\) in a formula\.$"
+    for formula in ("y ~ x", "y ~ .", "zone ~ log(x)"):
+        with pytest.raises(InputError, match="if ',' is its decimal mark"):
+            ps.fit(ps.CsvFiles(path, separator=";"), formula)
+    (tmp_path / "whole.csv").write_text("x;y;code\n2,041;1;1,5\n3;2;2,5\n,5;3;1,5\n7,25;5;2,5\n")
+    files = ps.CsvFiles(tmp_path / "whole.csv", separator=";")
+    for target, features in (("y ~ x", None), ("y", ["x"])):
+        with pytest.raises(InputError, match=told):
+            ps.fit(files, target, features, encode=features is not None)
+    assert ps.fit(files, "y ~ C(code)").feature_names == ("C(code)[T.2,5]",)
     # Numbers first, and a comma far below: found when the rows are read.
     rows = "".join(f"{number};{number}.5\n" for number in range(200_000))
     (tmp_path / "late.csv").write_text(f"x;y\n{rows}3;1,5\n")

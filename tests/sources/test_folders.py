@@ -222,3 +222,23 @@ def test_arrays_take_them_too(tmp_path: Path) -> None:
         np.save(tmp_path / f"t/year={year}/a.npy", np.random.default_rng(year).standard_normal((ROWS, 2)))
     model = ps.fit(str(tmp_path / "t"), "x1", checkpoint=str(tmp_path / "kept"), method="exact")
     assert model.feature_names == ("x0", "year")
+
+
+@pytest.mark.parametrize(
+    ("log", "sentence"),
+    [
+        ("_delta_log/0.json", r"holds a Delta table, .* pass deltalake\.DeltaTable\(…\)\.to_pyarrow_dataset\(\)\."),
+        ("metadata/1.metadata.json", r"holds an Iceberg table, .* pass table\.scan\(\)\.to_arrow_batch_reader"),
+        (".hoodie/1.commit", "holds a Hudi table"),
+    ],
+)
+def test_a_folder_with_a_log_of_its_files_is_refused(tmp_path: Path, log: str, sentence: str) -> None:
+    """Rows that were deleted or replaced are still in its files."""
+    path = tmp_path / "table"
+    (path / log).parent.mkdir(parents=True)
+    (path / log).write_text("{}")
+    pq.write_table(pa.table({"x": [1.0, 2.0, 4.0], "y": [1.0, 3.0, 2.0]}), path / "a.parquet")
+    for folder in (path, tmp_path):
+        with pytest.raises(ps.InputError, match=sentence):
+            ps.fit(folder, "y")
+    assert ps.fit(path / "a.parquet", "y").record.row_count == 3

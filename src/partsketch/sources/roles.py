@@ -185,7 +185,16 @@ def columns_to_encode(rows: Rows, selection: Selection, encode: bool, known: Col
     refused = [by_name[name] for name in numeric if name not in encoded and by_name[name].kind != "number"]
     if refused:
         raise InputError(_refusal(rows, refused, selection, encode))
+    refuse_other_decimals(rows, [name for name in encoded if name not in known])
     return encoded
+
+
+def refuse_other_decimals(rows: Rows, names: Sequence[str]) -> None:
+    """Refuse to make categories of numbers with another decimal mark: every number would be a level."""
+    for name in names:
+        clue = rows.other_decimal(name)
+        if clue:
+            raise InputError(f"Column '{name}' is text ({clue}): if it has categories, write C({name}) in a formula.")
 
 
 def _refusal(rows: Rows, refused: Sequence[Column], selection: Selection, encode: bool) -> str:

@@ -115,6 +115,10 @@ class StorageCapabilities(Protocol):
         """Say, if it is known, which value keeps a column from being numeric; empty where types are declared."""
         return ""
 
+    def other_decimal(self, name: str) -> str:
+        """Say that a column of text has numbers with another decimal mark; empty where types are declared."""
+        return ""
+
     def sliced(self, start: int, stop: int | None) -> Rows | None:
         """Return rows start to stop, numbered from zero, where they are held in memory; None where they are not."""
         return None

@@ -49,6 +49,10 @@ class CsvRows(FileRows):
         """Quote the first text of a column that also has numbers."""
         return csv_faults.first_text_among_numbers(self.data_files, self.first_file, name)
 
+    def other_decimal(self, name: str) -> str:
+        """Quote a number with another decimal mark, if all values of a column of text are such numbers."""
+        return csv_faults.other_decimal(self.data_files, self.first_file, name)
+
     def _file_batches(self, index: int, file_start: int) -> Iterator[Any]:
         import pyarrow as pa
 

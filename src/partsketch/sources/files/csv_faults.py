@@ -83,6 +83,21 @@ def first_text_among_numbers(data_files: DataFiles, index: int, column: str) -> 
     return f"'{column}' has numbers, but {_shown(text)} in row {row} of {data_files.names[index]} is not one"
 
 
+def other_decimal(data_files: DataFiles, index: int, column: str) -> str:
+    """Say that the texts near the top of a column are numbers with another decimal mark, if all of them are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    with open_csv(data_files, index, {column: pa.string()}, [column]) as reader:
+        texts = pc.drop_null(pc.utf8_trim_whitespace(reader.read_next_batch().column(0)))
+    for mark in ",.":
+        number = _NUMBER.replace(r"\.", f"[{mark}]")
+        marked = texts.filter(pc.match_substring(texts, mark))
+        if mark != data_files.csv.decimal and len(marked) and pc.all(pc.match_substring_regex(texts, number)).as_py():
+            return f"'{column}' has {_shown(marked[0].as_py())}; {_remedy(marked[0].as_py(), data_files.csv.decimal)}"
+    return ""
+
+
 def other_separator(data_files: DataFiles, index: int) -> str:
     """Say which other separator the first line of a file has, if it has none of the one that is looked for."""
     with data_files.filesystem().open_input_stream(data_files.paths[index]) as stream:

@@ -182,6 +182,10 @@ class FolderRows(StorageCapabilities):
         """Return these rows, those of a row group being decoded by several threads."""
         return replace(self, rows=self.rows.decoded_by(threads))
 
+    def other_decimal(self, name: str) -> str:
+        """Say that a column of the files has numbers with another decimal mark."""
+        return self.rows.other_decimal(name) if name in self._inner_names else ""
+
     def explain_text(self, name: str) -> str:
         """Say which folder keeps a column of mostly numbers from being numeric."""
         folder = next((folder for folder in self.folders if folder.name == name), None)

@@ -19,6 +19,7 @@ from partsketch.common.files import check_path
 from partsketch.sources.files.csv_format import PLAIN, CsvFiles, CsvFormat
 from partsketch.sources.files.filesystems import filesystem_of, listed, reading
 from partsketch.sources.files.folder_names import Pairs, folders_of, named_folders
+from partsketch.sources.files.lakes import refuse_tables_with_logs
 from partsketch.sources.files.standard_input import NAME, standard_input
 from partsketch.sources.opener import opener_of, openers
 
@@ -229,9 +230,11 @@ def _expand_path(filesystem: Any, path: str, entry: str, tolerant: bool) -> list
         if info.size == 0 and not tolerant:
             raise InputError(f"{posixpath.basename(path)} is empty: it has no bytes.")
         return [path]
+    everything = listed(filesystem, path, entry, recursive=True)
+    refuse_tables_with_logs((found.path[len(path) :].strip("/") for found in everything), entry)
     inside = [
         found
-        for found in listed(filesystem, path, entry, recursive=True)
+        for found in everything
         if found.type == fs.FileType.File
         and not any(
             part[0] == "." or (part[0] == "_" and "=" not in part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from partsketch.sources.formula.given import with_given
 from partsketch.sources.formula.reading import ParsedFormula, left_out_of_all, make_design, parse_formula
 from partsketch.sources.formula.search import find_state
 from partsketch.sources.levels import PartitionColumn
-from partsketch.sources.roles import Selection, check_names
+from partsketch.sources.roles import Selection, check_names, refuse_other_decimals
 from partsketch.sources.storage import Rows
 
 
@@ -29,6 +30,7 @@ def open_formula(
     given: Mapping[str, Sequence[Any]] | None,
 ) -> ColumnSource:
     """Return the source of a formula; levels and state that are not given are found in one pass."""
+    refuse_other_decimals(rows, _plain_texts(formula, rows))
     parsed = parse_formula(formula, rows.columns, (weights, *labels))
     factors = with_given(parsed.factors, given)
     selection = _selection(rows, _draft(parsed), weights, labels)
@@ -42,6 +44,15 @@ def open_formula(
     )
     notes += left_out_of_all(formula, rows.columns, (weights, *labels))
     return _source(rows, make_design(parsed, factors, notes), selection, texts, found, missing)
+
+
+def _plain_texts(formula: str, rows: Rows) -> list[str]:
+    """Return columns of text that a formula names, but for those that it calls categories."""
+    categories = set(re.findall(r"\bC\(\s*`?([^`,)]+)", formula))
+    texts = [column.name for column in rows.columns if column.kind == "text" and column.name not in categories]
+    if re.search(r"(?<![\w.)\]])\.(?![\w.])", formula):
+        return texts
+    return [name for name in texts if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", formula)]
 
 
 def open_design(
