@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from partsketch.common.linalg.blas import gram
-from partsketch.common.linalg.double_double import DoubleDouble, two_product
+from partsketch.common.linalg.double_double import DoubleDouble
+from partsketch.common.linalg.error_free import two_product
 from partsketch.sketches.accumulator import FloatArray, IntArray
 from partsketch.sketches.base import Merging
 from partsketch.sketches.coded import CodedRows, Tiles, dense_centre, dense_units

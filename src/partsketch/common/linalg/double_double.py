@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.compiled import compiled
+from partsketch.common.linalg.error_free import two_product, two_sum
 
 FloatArray = NDArray[np.float64]
 
@@ -281,24 +282,3 @@ def moved_gram(gram: DoubleDouble, shift: FloatArray) -> DoubleDouble:
     """Return the sums of products after multiples of the first column were added to the others; `shift[0]` is zero."""
     half = gram.moved(shift)
     return DoubleDouble(half.high.T, half.low.T).moved(shift)
-
-
-def two_sum(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a sum and what rounding took off it."""
-    total = first + second
-    part = total - first
-    return total, (first - (total - part)) + (second - part)
-
-
-def two_product(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a product and what rounding took off it, by Dekker's splitting; values must be below 1e290."""
-    product = first * second
-    first_high, second_high = _upper_half(first), _upper_half(second)
-    first_low, second_low = first - first_high, second - second_high
-    rest = (first_high * second_high - product) + first_high * second_low + first_low * second_high
-    return product, rest + first_low * second_low
-
-
-def _upper_half(values: FloatArray) -> FloatArray:
-    large = values * 134217729.0  # 2²⁷ + 1
-    return np.asarray(large - (large - values))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from partsketch.common.linalg.double_double import DoubleDouble, two_product, two_sum
+from partsketch.common.linalg.double_double import DoubleDouble
+from partsketch.common.linalg.error_free import two_product, two_sum
 
 
 def product(first: DoubleDouble, second: DoubleDouble) -> DoubleDouble:

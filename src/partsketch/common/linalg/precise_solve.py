@@ -143,7 +143,8 @@ def _residual_sums(gram: DoubleDouble, coefficients: FloatArray) -> FloatArray:
 
 def _less_products(start: DoubleDouble, factors: DoubleDouble, values: FloatArray) -> DoubleDouble:
     """Return what is left after products of factors and values were taken off, with twice the digits."""
-    from partsketch.common.linalg.double_double import DoubleDouble, two_product, two_sum
+    from partsketch.common.linalg.double_double import DoubleDouble
+    from partsketch.common.linalg.error_free import two_product, two_sum
 
     total, rest = start
     for high, low, value in zip(*factors, values, strict=True):
