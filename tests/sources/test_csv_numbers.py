@@ -123,3 +123,11 @@ def test_chunks_of_plain_numbers_lie_between_others(tmp_path: Path, monkeypatch:
     assert table.column("row").to_pylist() == list(range(300))
     numbers[100], numbers[200] = 0.25, np.nan
     assert np.array_equal(table.column("x").to_numpy(), numbers, equal_nan=True)
+
+
+def test_a_mark_at_the_beginning_of_a_chunk_stays_in_its_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_chunks, "CHUNK_BYTES", 64)
+    path = tmp_path / "rows.csv"
+    path.write_text("x\n" + "\ufeff1\n" * 60, encoding="utf-8")
+    batches = csv_chunks.csv_batches(find_files(str(path)), 0, {"x": pa.string()}, ["x"])
+    assert pa.Table.from_batches(batches).column("x").to_pylist() == ["\ufeff1"] * 60

@@ -27,6 +27,9 @@ _MOST_THREADS = 8
 #: installation, takes longer than to parse them.
 FIRST_CHUNKS = 8
 
+#: A byte order mark: the parser would take it off every chunk, and it belongs to the value where the file goes on.
+_MARK = b"\xef\xbb\xbf"
+
 _QUOTE, _LINE_FEED, _RETURN = ord('"'), ord("\n"), ord("\r")
 
 
@@ -74,6 +77,8 @@ def parsed_chunks(data_files: DataFiles, index: int, types: dict[str, Any], name
             if batch is not None:
                 spare.append(chunk.obj)  # type: ignore[arg-type]
                 return [batch]
+        if number and chunk[:3] == _MARK:
+            raise _PlainlyError
         options = csv.ReadOptions(use_threads=False, block_size=len(chunk) + 1, column_names=list(columns))
         return csv.read_csv(pa.BufferReader(chunk), options, parse_options, convert_options).to_batches()  # type: ignore[no-any-return]
 
