@@ -33,7 +33,13 @@ def compiled_with(**options: Any) -> Callable[[Any], Any]:
     """Return the decorator of a kernel that needs more of the compiler than others do."""
 
     def made(function: Any) -> Any:
-        kernel = njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        try:
+            kernel = njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        except RuntimeError as error:
+            # Nobody may write beside the package, or at home: the kernel is compiled in every process.
+            if "no locator available" not in str(error):
+                raise
+            kernel = njit(nogil=True, error_model="numpy", **options)(function)
         # Without a compiler (NUMBA_DISABLE_JIT) the kernel is the function.
         if type(getattr(kernel, "_cache", None)) is FunctionCache:
             kernel._cache.__class__ = _KeptCode
