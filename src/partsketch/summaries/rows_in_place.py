@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from partsketch.common.linalg.compiled import compiled
 from partsketch.sketches.accumulator import DenseRows, SparseRows
 from partsketch.sources.base import Block, FloatArray
 from partsketch.sources.dense_block import DenseBlock
@@ -40,7 +40,7 @@ def _doubles(values: NDArray[np.generic]) -> FloatArray:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_in_order(total, values):  # type: ignore[no-untyped-def]
     """Add values one by one, so that the sum does not depend on how they are cut into blocks."""
     for i in range(values.shape[0]):
