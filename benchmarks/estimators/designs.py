@@ -95,5 +95,5 @@ def real(k: int, shuffled: bool, wanted: Callable[[str], bool] = bool) -> Iterat
         columns, least = data.X.shape[1], min(part.row_count for part in parts)
         # With as many rows as the data orthogonal sketches lose nothing, and no sketch is one.
         size = 4 * columns if 4 * columns < least else (columns + least) // 2
-        # A draw of many columns takes a second.
-        yield Design(title, k, size, None, False, _always((parts, noise)), 400 if name == "house" else 100)
+        # A draw of Digits takes a second.
+        yield Design(title, k, size, None, False, _always((parts, noise)), 100 if name == "digits" else 400)
