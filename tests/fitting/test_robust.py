@@ -271,3 +271,23 @@ def test_a_table_without_errors_has_no_columns_for_them() -> None:
     assert "std err" not in str(ridge.summary())
     assert "No standard errors: a ridge fit" in str(ridge.summary())
     assert "std err" not in ridge.summary().to_html()
+
+
+@pytest.mark.filterwarnings("ignore:7 rows with missing values or of weight zero")
+@pytest.mark.parametrize("scale", [2.0**-900, 2.0**-540, 2.0**900])
+def test_weights_in_any_unit(scale: float) -> None:
+    """Squares of scores would be zero, or beyond doubles; the factor is a power of two and the errors are the same."""
+    frame, columns = FRAME.assign(half=FRAME.index % 20), FEATURES
+    scaled = frame.assign(w=frame["w"] * scale)
+    for vcov in ("HC0", "HC1", "HC3", "CRV1:number", "CRV1:number + half", "CRV3:half"):
+        known, found = (ps.fit(table, "y", columns, weights="w", vcov=vcov) for table in (frame, scaled))
+        # The scores are summed in other coordinates: rounding differs.
+        np.testing.assert_allclose(found.standard_errors, known.standard_errors, rtol=1e-11, err_msg=vcov)
+        near, far = (model.predict(frame[:9], interval="confidence") for model in (known, found))
+        np.testing.assert_allclose(far, near, rtol=1e-10, err_msg=vcov)
+    known, found = (ps.fit(t, "y", columns, weights="w", absorb="number", vcov="HC1") for t in (frame, scaled))
+    np.testing.assert_allclose(found.standard_errors, known.standard_errors, rtol=1e-11)
+    # With weights and residuals small together, coordinates alone would not do.
+    small = ps.fit(scaled.assign(y=frame["y"] * 2.0**-60), "y", columns, weights="w", vcov="HC3")
+    known = ps.fit(frame, "y", columns, weights="w", vcov="HC3")
+    np.testing.assert_allclose(small.standard_errors * 2.0**60, known.standard_errors, rtol=1e-11)

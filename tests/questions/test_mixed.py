@@ -165,6 +165,25 @@ def test_place_unit_and_order_of_columns_change_nothing_else() -> None:
     assert here.log_likelihood - model.log_likelihood == pytest.approx(jacobian, abs=1e-3)
 
 
+@pytest.mark.parametrize("scale", [2.0**400, 2.0**-400])
+def test_targets_of_any_size(scale: float) -> None:
+    """Squares of variances would be zero, or beyond doubles; a power of two changes no digit of anything else."""
+    frame = sleepstudy()
+    known, found = (
+        ps.summarise(table, partition_by="Subject").mixed("Reaction", ["Days"], random=["Days"])
+        for table in (frame, frame.assign(Reaction=frame["Reaction"] * scale))
+    )
+    np.testing.assert_allclose(found.standard_errors, known.standard_errors * scale, rtol=1e-12)
+    np.testing.assert_allclose(found.degrees_of_freedom, known.degrees_of_freedom, rtol=1e-12)
+
+
+def test_variances_beyond_doubles_are_refused() -> None:
+    frame = sleepstudy()
+    small = frame.assign(Reaction=frame["Reaction"] * 2.0**-400, Days=frame["Days"] * 2.0**400)
+    with pytest.raises(ps.InputError, match="variances of some coefficients are beyond what doubles hold"):
+        ps.summarise(small, partition_by="Subject").mixed("Reaction", ["Days"])
+
+
 def test_slopes_alone_turn_around_zero_however_far() -> None:
     """At 2^20 from zero a slope that varies alone moves all rows of a site alike: an intercept that varies."""
     far = ps.summarise(ROWS.assign(a=ROWS["a"] + 2.0**20), partition_by="site")

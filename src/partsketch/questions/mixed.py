@@ -17,6 +17,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
 from partsketch.common.linalg.solution import Solution
 from partsketch.common.linalg.solve import solve_least_squares
+from partsketch.model.held import held_covariance, lengths, no_covariance
 from partsketch.questions.choice import Names, as_names, expanded, require_distinct
 from partsketch.questions.clusters import scores_of
 from partsketch.questions.fit import Question, ask, solved
@@ -192,7 +193,10 @@ def _model(
     profile, target_unit = found.profile, float(coordinates.unit[-1])
     standard = solution.coefficients[:, 0] + inverse @ profile.coefficients
     root = coordinates.transformation(0) @ inverse @ profile.inverse
-    covariance = profile.variance * root @ root.T
+    with np.errstate(over="ignore", invalid="ignore"):
+        covariance = held_covariance(profile.variance * root @ root.T, lengths(root.T))
+    if covariance is None:
+        raise no_covariance(len(root))
     effects = profile.scores @ profile.root @ profile.root.T @ random.back.T
     weighted = any(summary.about.weighted for summary in summaries.factors)
     # The likelihood of the columns as they are: those of the search have other units.
@@ -229,7 +233,9 @@ def _freedom(found: Found, back: FloatArray) -> FloatArray:
     spread = vectors[:, kept] * np.sqrt(2.0 / values[kept])
     places = np.tril_indices(len(profile.root))
     freedom = np.empty(len(back))
-    for number, row in enumerate(back):
+    # They depend on no unit, and squares of squares of variances would not fit into doubles in every one.
+    sizes = np.abs(back).max(axis=1, keepdims=True)
+    for number, row in enumerate(back / np.where(sizes > 0, sizes, 1.0)):
         direction = profile.inverse @ (profile.inverse.T @ row)
         variance = float(row @ direction)
         through = profile.products @ direction

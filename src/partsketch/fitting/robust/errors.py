@@ -36,6 +36,8 @@ FloatArray = NDArray[np.float64]
 
 #: Above this condition number rows are multiplied with the root of the inverse before they are summed.
 _SAFE_CONDITION = 1e3
+#: Beyond these sizes of weights and residuals, squares of scores would leave the range of doubles.
+_SMALL, _LARGE = 1e-30, 1e30
 #: Copies of the sums of clusters at once: two that are merged, the result, and those that wait.
 _COPIES = 4
 
@@ -90,13 +92,15 @@ class RowErrors:
         # Products of the columns of few clusters are turned afterwards, which takes no time row by row.
         late = kind == "CRV3" and takes_clusters(solution.coefficients, clusters)
         whitened = kind in ("HC2", "HC3") or (kind == "CRV3" and not late) or solution.condition > _SAFE_CONDITION
+        sizes = _residual_units(solution)
+        whitened = whitened or bool((sizes != 1).any()) or _is_extreme(np.abs(solution.inverse_root).max(initial=0.0))
         request = ScoreRequest(
             self.partitioning,
             bool(coordinates.free),
             kind,
             coordinates.centre,
-            coordinates.unit[coordinates.features :],
-            np.ascontiguousarray(solution.coefficients / units[:, None]),
+            coordinates.unit[coordinates.features :] * sizes,
+            np.ascontiguousarray(solution.coefficients / units[:, None] / sizes),
             np.ascontiguousarray(solution.inverse_root / units[:, None]) if whitened else None,
             units,
             clusters,
@@ -183,11 +187,12 @@ def _inference(
         return noiseless, []
     coordinates = regression.coordinates
     assert coordinates is not None
-    directions = coordinates.transformation(number) @ root
+    size = float(_residual_units(solution)[number])
+    directions = coordinates.transformation(number) @ root * size
     # Squares that are turned after they were summed carry rounding times the square of the condition number.
     lost_digits = 1.0 if request.root is not None else solution.condition**2
     most = freedom if request.clusters else len(root.T)
-    noise = float(solution.residual_sums[number]) / rows
+    noise = float(solution.residual_sums[number]) / size / size / rows
     told = [NOT_POSITIVE]
     if positive:
         told = unseen_noise(request.kind, spread, directions, regression.features, most, noise, lost_digits)
@@ -195,7 +200,7 @@ def _inference(
     errors = lengths(line)
     if not np.isfinite(errors).all():
         raise InputError(f"vcov={request.kind!r} gives numbers beyond those of doubles: scale the columns.")
-    around_centre = spread @ (coordinates.scaling(number) @ root).T
+    around_centre = spread @ (coordinates.scaling(number) @ root * size).T
     few = len(errors) <= MOST_COLUMNS_WITH_COVARIANCE
     known = replace(
         inference,
@@ -207,6 +212,16 @@ def _inference(
         vcov=request.kind,
     )
     return known, told
+
+
+def _is_extreme(size: float) -> bool:
+    return size > 0 and not _SMALL < size < _LARGE
+
+
+def _residual_units(solution: Solution) -> FloatArray:
+    """Return powers of two by which residuals of the targets are divided: 1, unless squares would be beyond doubles."""
+    sizes = np.sqrt(np.asarray(solution.residual_sums, dtype=np.float64))
+    return np.array([float(np.ldexp(1.0, np.frexp(size)[1])) if _is_extreme(size) else 1.0 for size in sizes.tolist()])
 
 
 def _square_root(squares: FloatArray) -> FloatArray:
