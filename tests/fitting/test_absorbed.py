@@ -81,6 +81,36 @@ def test_slopes_are_those_of_deviations(case: str) -> None:
     np.testing.assert_allclose(found.coefficients[:, 0], slopes, rtol=1e-6 if case == "between" else 1e-10)
 
 
+@pytest.mark.parametrize("far", [1e11, 1e13])
+def test_levels_far_from_one_another(far: float) -> None:
+    """Sums of the rows as they are keep no digit of what lies within: the fit is that of deviations all the same."""
+    generator = np.random.default_rng(5)
+    zone = np.arange(600) % 5
+    # Between levels "same" varies as much as x does, and within them not at all.
+    rows = pd.DataFrame({"x": far * zone + generator.normal(size=600), "v": generator.normal(size=600), "zone": zone})
+    rows = rows.assign(w=generator.random(600) + 0.5, same=0.1 * far * zone)
+    within = rows["x"] - rows.groupby("zone")["x"].transform("first")
+    rows["y"] = 2 * within - rows["v"] + generator.normal(size=600)
+    for asked in ({}, {"vcov": "HC1"}, {"vcov": {"CRV1": "zone"}}, {"weights": "w"}):
+        near = ps.fit(rows.assign(x=within), "y", ["x", "v"], absorb="zone", **asked)
+        found = ps.fit(rows, "y", ["x", "v"], absorb="zone", **asked)
+        np.testing.assert_allclose(found.coefficients, near.coefficients, rtol=1e-12)
+        np.testing.assert_allclose(errors_of(found), errors_of(near), rtol=1e-12)
+    # Predictions are made of values as they are: rounded like these.
+    np.testing.assert_allclose(found.predict(rows), near.predict(rows.assign(x=within)), atol=8 * np.spacing(4 * far))
+    with pytest.warns(ps.PartsketchWarning, match="'same' is constant within the levels"):
+        again = ps.fit(rows, "y", ["x", "v", "same"], absorb="zone", weights="w", engine=LocalEngine(block_rows=7))
+    np.testing.assert_allclose(again.coefficients[:2], found.coefficients, rtol=1e-12)
+
+
+def test_far_levels_of_rows_on_a_cluster_are_refused() -> None:
+    dask = pytest.importorskip("dask.dataframe")
+    zone = np.arange(60) % 3
+    rows = pd.DataFrame({"x": 1e12 * zone + np.sin(np.arange(60)), "y": np.cos(np.arange(60.0)), "zone": zone})
+    with pytest.raises(ps.InputError, match="Column 'x' lies so much farther apart between the levels of 'zone'"):
+        ps.fit(dask.from_pandas(rows, npartitions=2), "y", ["x"], absorb="zone")
+
+
 def test_columns_that_say_nothing_within_levels() -> None:
     rows = frame().assign(height=lambda table: 0.1 * table["zone"], nothing=0.0, three=3.0)
     with pytest.warns(ps.PartsketchWarning) as told:

@@ -16,6 +16,7 @@ from partsketch.engines.base import Engine
 from partsketch.engines.gather import Collector, Gathered, make_tasks
 from partsketch.engines.run import run_tasks
 from partsketch.engines.tolerance import Tolerance
+from partsketch.fitting.absorbed.less_means import LessMeans
 from partsketch.fitting.absorbed.level_pass import LevelRequest, segment_rows_for
 from partsketch.fitting.fit import Fit, finish_fit
 from partsketch.fitting.options import FitOptions
@@ -38,18 +39,22 @@ FloatArray = NDArray[np.float64]
 MOST_EFFECTS = 100_000
 #: What is left of a column within levels, as a part of its sum of squares: below, rounding is all there is.
 _CONSTANT = 2.0**-84
+#: Sums with twice the digits are rounded by 2⁻⁹⁵ (of few rows) to 2⁻⁸⁵ of themselves. What is left between these parts
+#: lost digits, or is not told from nothing.
+_DIGITS_LOST = (2.0**-92, 2.0**-60)
 #: Copies of the sums of levels at once: two that are merged, the result, and those that wait.
 _COPIES = 5
 
 
 @dataclass(frozen=True)
 class _Within:
-    """Columns less the means of their levels."""
+    """Columns less the means of their levels; `lost` names one that keeps too few digits, if there is any."""
 
     summary: Summary
     means: FloatArray
     absorbed: Absorbed
     notes: tuple[str, ...]
+    lost: str | None
 
 
 def fit_absorbed(source: Source, options: FitOptions, engine: Engine, chosen: Mapping[str, str] | None = None) -> Fit:
@@ -68,7 +73,13 @@ def fit_absorbed(source: Source, options: FitOptions, engine: Engine, chosen: Ma
         )
     with one_thread_each():
         whole, dropped = _summed(source, levels, width, engine)
-        within = _within(source, whole, options.absorb in clusters_of(options.vcov))
+        by_level = options.absorb in clusters_of(options.vcov)
+        rows, within = source, _within(source, whole, by_level)
+        if within.lost is not None:
+            _check_second_pass(source, within.lost, options.absorb)
+            rows, means = LessMeans(source, within.means), within.means
+            within = _within(source, _summed(rows, levels, width, engine)[0], by_level)
+            within = replace(within, means=means + within.means)
         gathered = Gathered(
             (within.summary,), ("all",), (whole.row_count,), (whole.weight_sum,), whole.target_range, dropped
         )
@@ -82,7 +93,7 @@ def fit_absorbed(source: Source, options: FitOptions, engine: Engine, chosen: Ma
         }
         errors = None
         if options.vcov != IID:
-            errors = RowErrors(source, single_partition(source.row_count), engine, options.vcov, within.absorbed)
+            errors = RowErrors(rows, single_partition(source.row_count), engine, options.vcov, within.absorbed)
         plain = replace(options, fit_intercept=False)
         fit = finish_fit(source, plain, engine.name, gathered, None, reasons, within.notes, errors=errors)
     # Columns that are constant within levels are zero only here: what is said of zero columns is not true of them.
@@ -111,6 +122,8 @@ def _within(source: Source, whole: Piece, by_level: bool) -> _Within:
     matrix, lines = whole.matrices[:2]
     before = Products.read(matrix)
     left, means = within_levels(matrix, lines)
+    parts = np.diagonal(left.high)[1:] / np.where(np.diagonal(before.high)[1:] > 0, np.diagonal(before.high)[1:], 1.0)
+    lost = np.flatnonzero((parts > _DIGITS_LOST[0]) & (parts < _DIGITS_LOST[1]))
     # The ones are gone, and so is every column that is constant within levels.
     gone = np.diagonal(left.high) <= _CONSTANT * np.diagonal(before.high)
     high, low = left.high.copy(), np.zeros_like(left.high) if left.low is None else left.low.copy()
@@ -143,7 +156,17 @@ def _within(source: Source, whole: Piece, by_level: bool) -> _Within:
     all_means[numbers], single[numbers] = means[:, 1:], lines[:, 1] == 1
     nested = by_level or not (len(whole.matrices) > 2 and (whole.matrices[2] < 0).any())
     absorbed = Absorbed(all_means, single, levels, source.cluster_count > 0, nested)
-    return _Within(summary, all_means, absorbed, tuple(_notes(source, gone[1:], alone)))
+    notes = tuple(_notes(source, gone[1:], alone))
+    return _Within(summary, all_means, absorbed, notes, columns[lost[0]] if len(lost) else None)
+
+
+def _check_second_pass(source: Source, column: str, absorb: str | None) -> None:
+    """Refuse rows that lie elsewhere: the means of their levels cannot be taken off here."""
+    if source.on_cluster:
+        raise InputError(
+            f"Column {column!r} lies so much farther apart between the levels of {absorb!r} than within them that one "
+            "pass over the rows loses its digits: take a value off it in each level, or pass files or a table."
+        )
 
 
 def _notes(source: Source, gone: NDArray[np.bool_], alone: int) -> list[str]:
