@@ -154,6 +154,26 @@ def test_knots_in_the_formula_are_nothing_that_rows_tell() -> None:
         ps.sketch(FRAME, "fare ~ bs(hour, knots=[11.5], lower_bound=0)", private=True, site="n")
 
 
+def test_levels_that_rows_tell_are_not_named_by_a_private_sketch() -> None:
+    rows = {"colour": ["red", "blue"] * 50, "y": [float(i) for i in range(100)]}
+    found = "name the levels of .* that were found among the rows: agree on them with all sites"
+    encoded: dict[str, Any] = {"features": ["colour"], "private": True, "site": "n", "sketch_size": 9}
+    with pytest.raises(ps.InputError, match=found):
+        ps.sketch(rows, "y", encode=True, **encoded)
+    agreed = ps.sketch(rows, "y", encode=True, levels={"colour": ["red", "blue"]}, **encoded)
+    assert agreed.about.encoding.levels == (("colour", ("red", "blue")),)
+    for formula in ("y ~ colour", "y ~ C(colour, contr.sum)"):
+        with pytest.raises(ps.InputError, match=found):
+            ps.sketch(rows, formula, private=True, site="n")
+    for formula, levels in (
+        ("y ~ C(colour, levels=['red', 'blue'])", None),
+        ("y ~ C(colour)", {"colour": ["red", "blue"]}),
+        ("y ~ C(colour)", {"C(colour)": ["red", "blue"]}),
+    ):
+        assert ps.sketch(rows, formula, private=True, site="n", levels=levels, sketch_size=9).about.private
+    assert not ps.sketch(rows, "y ~ colour", site="n", sketch_size=9).about.private
+
+
 @pytest.mark.parametrize(("levels", "held"), [(["true", "false"], "True and False"), (["1", "x"], "whole numbers")])
 def test_levels_that_a_column_cannot_have(levels: list[str], held: str) -> None:
     rows = {"b": [True, False] * 50, "k": [1, 2] * 50, "y": [float(i) for i in range(100)]}

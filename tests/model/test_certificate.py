@@ -295,4 +295,4 @@ def test_averages_of_few_sketches_say_that_their_intervals_are_narrow(partitions
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
     model = ps.SketchedRegression("partition", n_partitions=partitions, random_state=1).fit(X, rng.normal(size=400))
-    assert ("hold a little less often" in model.certificate_.sentence) == is_told
+    assert ("holds a little less often" in model.certificate_.sentence) == is_told

@@ -68,13 +68,28 @@ def test_information_is_the_fit_to_weighted_sketches() -> None:
     )
     assert plain.certificate_.relative_excess_loss > 2 * model.certificate_.relative_excess_loss
     # What the smaller number takes for granted stands beside it.
-    assumed = "takes the partitions to share their coefficients"
+    assumed = "takes for granted that partitions share their coefficients"
     assert assumed in model.certificate_.sentence
     assert assumed not in plain.certificate_.sentence
     errors, larger = (one.model_.inferences[0].standard_errors for one in (model, plain))
     assert errors is not None
     assert larger is not None
     assert np.all(errors < larger)
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_told"),
+    [({}, True), ({"weighting": "rows"}, False), ({"method": "partition", "weighting": "rows"}, True)],
+)
+def test_intervals_for_exact_least_squares_say_that_they_take_coefficients_to_be_shared(
+    asked: dict[str, Any], is_told: bool
+) -> None:
+    """Where they do: the stack of all rows aims at exact least squares whatever the partitions are."""
+    model = estimator(table(), **asked)
+    said = "partitions are taken to share their coefficients"
+    for shown in (str(model.model_.summary(of="exact")), model.model_.summary(of="exact").to_html()):
+        assert (said in " ".join(shown.split())) == is_told
+    assert said not in str(model.model_.summary())
 
 
 def test_unlike_noise_takes_the_step_towards_exact_least_squares() -> None:
@@ -106,7 +121,7 @@ def test_unlike_coefficients_are_mixed_with_the_average() -> None:
     assert "partitions do not share their coefficients" in model.model_.record.reasons["weighting"]
     assert model.certificate_.sentence.startswith("The mixture of stacked and averaged fit is estimated to lose")
     # And how far that may be off: the share follows the same sketches.
-    assert "may be a third too low, and intervals hold less often than they say" in model.certificate_.sentence
+    assert "may be a third too low, and its interval holds less often than it says" in model.certificate_.sentence
     assert "too low" not in estimator(frame, weighting="rows").certificate_.sentence
     with pytest.raises(InputError, match="no true coefficients for intervals"):
         model.conf_int()

@@ -138,8 +138,8 @@ class DataRequest:
         return self.open(*columns)
 
     def check_private(self, source: Source) -> None:
-        """Refuse a private summary with numbers that were found of its rows: ends of splines are values of rows."""
-        from partsketch.sources.formula.given import found_of_rows
+        """Refuse a private summary with what was found of its rows: levels and ends of splines are values of rows."""
+        from partsketch.sources.formula.given import found_of_rows, levels_of_rows
 
         design = source.encoding.design
         told = [] if design is None else found_of_rows(design.factors, self.levels)
@@ -148,6 +148,16 @@ class DataRequest:
                 f"A private sketch would tell what was found of the rows for {told[0]!r}: agree on these numbers with "
                 "all sites, and give them as levels (--levels), or write them in the formula (knots, lower_bound and "
                 "upper_bound of bs)."
+            )
+        if design is not None:
+            told = levels_of_rows(design.factors, self.levels)
+        elif self.levels is None:
+            told = list(source.encoding.columns)
+        if told:
+            example = f'{{"{told[0]}": ["first", "second"]}}'
+            raise InputError(
+                f"A private sketch would name the levels of {told[0]!r} that were found among the rows: agree on them "
+                f"with all sites, and give them as levels (--levels, a JSON file such as {example})."
             )
 
     def noted_in(self, model: Model) -> Model:

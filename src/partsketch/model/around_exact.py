@@ -31,6 +31,12 @@ from partsketch.theory.weights import sketch_weights
 
 FloatArray = NDArray[np.float64]
 
+#: What no test on sketches can show: differences that are smaller than their noise move the fit away all the same.
+_SHARED = (
+    "partitions are taken to share their coefficients, which the test on their sketches does not contradict; where "
+    "they differ by less than it sees, the intervals hold less often than they say"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class AroundExact:
@@ -137,7 +143,7 @@ def _covariance(
         estimated = regression.averaging == "inverse_variance" and len(weights) > 1
         chosen = sketch_weights(moments.estimated) if estimated else weights
         covariance = partition_covariance_around_exact(moments.estimated, chosen)
-        return covariance, "approximate: partitions share coefficients, by the test on their sketches"
+        return covariance, f"approximate: {_SHARED}"
     if method == "stack":
         return _stacked_covariance(summaries, combination.stacking[number], moments)
     if law.keeps_rows:
@@ -161,7 +167,7 @@ def _stacked_covariance(
         sample = stacked_sample(row_samples(summaries, moments), fit.pooled.rank)
         return sampled_covariance_around_exact([sample]), "approximate: as the sampled rows show it"
     if np.ptp(choice.weights) > 0:
-        basis = "approximate: partitions share coefficients, by the test on their sketches; noise is estimated apart"
+        basis = f"approximate: noise is estimated apart, and {_SHARED}"
     else:
         basis = "approximate: noise and coefficients of each partition are estimated apart"
     return stacked_covariance_around_exact(fit), basis

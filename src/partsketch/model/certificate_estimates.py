@@ -140,15 +140,15 @@ def doubts(method: str, count: int, choice: StackChoice | None, estimate: Certif
         return ""
     if choice is not None and choice.taken == "information":
         return (
-            " That takes the partitions to share their coefficients: where these differ by less than the sketches "
-            "show, more is lost; weighting='rows' has a certificate that assumes nothing of them."
+            " This takes for granted that partitions share their coefficients: where they differ by less than the "
+            "sketches show, more is lost. Use weighting='rows' for a certificate that does not assume it."
         )
     if choice is not None and choice.taken == "mixture":
         return (
-            " The share of the average in the mixture follows the same sketches: where partitions differ much, the "
-            "estimate may be a third too low, and intervals hold less often than they say; weighting='rows' has a "
-            "certificate without that doubt."
+            " How much of the average is mixed in was chosen from the same sketches: where partitions differ much, the "
+            "estimate may be a third too low, and its interval holds less often than it says. Use weighting='rows' for "
+            "a certificate without that doubt."
         )
     if method == "partition" and count in (2, 3):
-        return " With two or three partitions such intervals hold a little less often than they say."
+        return " With two or three partitions this interval holds a little less often than it says."
     return ""

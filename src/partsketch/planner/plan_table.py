@@ -39,7 +39,10 @@ def print_plan(plan: Plan, console: object, show_all: bool = False) -> None:
     shown = list(plan.candidates) if show_all else _shown(plan)
     console.print(_table(plan, shown))
     if len(shown) < len(plan.candidates):
-        console.print(f"{len(plan.candidates) - len(shown)} more candidates: --all or --json shows them.", markup=False)
+        console.print(
+            f"{len(plan.candidates) - len(shown)} more candidates: --all or --json shows them, in Python `candidates`.",
+            markup=False,
+        )
     if plan.recommended is not None:
         console.print(f"Recommended: {plan.recommended.name}.", markup=False)
     console.print(plan.reason, markup=False)

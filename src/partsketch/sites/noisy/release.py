@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,9 +19,8 @@ from partsketch.sites.noisy.suspicions import suspicious
 from partsketch.sites.options import SketchOptions
 from partsketch.sources.base import Source
 from partsketch.sources.encoding import NOTHING_ENCODED, Encoding
-from partsketch.sources.formula.contrasts import written_levels
 from partsketch.sources.formula.design import CATEGORY, Factor
-from partsketch.sources.formula.given import found_of_rows
+from partsketch.sources.formula.given import found_of_rows, levels_of_rows
 from partsketch.summaries.file_header import name_fault
 from partsketch.summaries.noisy_file import MOST_NOISY_COLUMNS
 from partsketch.summaries.noisy_summary import NoisySummary, Promise, noise_of
@@ -98,8 +95,7 @@ def _check_found(source: Source, request: DataRequest) -> None:
     design, given = source.encoding.design, request.levels or {}
     if design is None:
         return
-    found = [factor.expression for factor in design.factors if factor.kind == CATEGORY and not _is_known(factor, given)]
-    found += found_of_rows(design.factors, given)
+    found = [*levels_of_rows(design.factors, given), *found_of_rows(design.factors, given)]
     if found:
         raise InputError(
             f"What the formula needs for {found[0]!r} was found of the rows, and a file would tell it: give levels, "
@@ -108,13 +104,6 @@ def _check_found(source: Source, request: DataRequest) -> None:
         )
     if not design.intercept:
         raise InputError("A file with a promise holds the ones: leave '- 1' out, and combine without an intercept.")
-
-
-def _is_known(factor: Factor, given: Mapping[str, Any]) -> bool:
-    """Whether the levels of a category were given, by its expression or its column, or are written in the formula."""
-    names = factor.inner.names
-    by_column = len(names) == 1 and names[0] in given
-    return factor.expression in given or by_column or written_levels(factor) is not None
 
 
 def _check_names(names: tuple[str, ...]) -> None:

@@ -51,6 +51,19 @@ def found_of_rows(factors: Sequence[Factor], given: Given | None) -> list[str]:
     ]
 
 
+def levels_of_rows(factors: Sequence[Factor], given: Given | None) -> list[str]:
+    """Return the categories whose levels neither the sites gave, by expression or column, nor the formula has."""
+    known = given or {}
+    return [
+        factor.expression
+        for factor in factors
+        if factor.kind == CATEGORY
+        and factor.expression not in known
+        and not (len(factor.inner.names) == 1 and factor.inner.names[0] in known)
+        and written_levels(factor) is None
+    ]
+
+
 def _with_given(factor: Factor, given: Given) -> Factor:
     levels = given.get(factor.expression) or written_levels(factor)
     single = factor.inner.names
