@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,3 +51,19 @@ def test_intervals_of_aliased_columns_are_not_for_the_true_coefficients() -> Non
     assert "apart" not in _plain(ps.fit(rows, "y", ["x", "z", "nothing", "same"]).summary())
     dummies = rows.assign(even=np.arange(200) % 2, odd=(np.arange(200) + 1) % 2)
     assert "of the intercept, 'even' and 'odd' apart" in _plain(ps.fit(dummies, "y", ["z", "even", "odd"]).summary())
+
+
+def test_a_loss_below_what_sketches_show_is_no_negative_share(tmp_path: Path) -> None:
+    """The estimate is unbiased, so it may be below zero; what is lost is not."""
+    rng = np.random.default_rng(3)
+    sites = [
+        pd.DataFrame(rng.normal(size=(count, 3)), columns=list("abc")).assign(site=site)
+        for site, count in enumerate((100, 100, 100, 100, 100, 2000))
+    ]
+    rows = pd.concat(sites).assign(y=lambda t: t.a + t.b + t.c + rng.normal(size=2500))
+    asked: dict[str, Any] = {"method": "partition", "partition_by": "site", "sketch_size": 20}
+    fits = (ps.fit(rows, "y", list("abc"), random_state=seed, **asked) for seed in range(100))
+    model = next(fit for fit in fits if (fit.certificate.relative_excess_loss or 0) < 0)
+    assert "Excess loss: less than the sketches can show (estimated)" in _plain(model.summary())
+    model.report(tmp_path / "page.html")
+    assert "less than the sketches can show (estimated)" in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -27,6 +27,7 @@ from partsketch.model.certificate_estimates import (
 from partsketch.model.inference import exact_rows
 from partsketch.model.moments import FitMoments
 from partsketch.model.regression import Combination, Regression
+from partsketch.model.sentences import LESS_THAN_SHOWN
 from partsketch.summaries.summary import Summary
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.confidence import ConfidenceDistribution
@@ -231,7 +232,7 @@ def _estimated_sentence(
     # One number for the sentence: the share of the minimal loss where there is one, else the loss itself.
     amount = estimate.excess_loss if relative is None else relative
     distribution = estimate.confidence if relative is None else estimate.relative_confidence
-    words = "less than the sketches can show" if amount <= 0 else shown(amount)
+    words = LESS_THAN_SHOWN if amount <= 0 else shown(amount)
     about = "about " if estimate.kind == "approximate" and amount > 0 else ""
     ends = ""
     if distribution is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -141,3 +141,13 @@ def target_warnings(target_range: NDArray[np.float64], names: Sequence[str]) -> 
         if is_constant
     ]
     return rounding_warnings(names, np.maximum(-low, high), (high - low) / 4, "Target") + constant
+
+
+#: What an estimate of a loss that is not above zero says.
+LESS_THAN_SHOWN = "less than the sketches can show"
+
+
+def share_lost(share: float, kind: str, shown: Callable[[float], str]) -> str:
+    """Return a share of the minimal loss as it is shown, with the kind of its certificate."""
+    known = share > 0 or kind == "exact"
+    return f"{shown(share) if known else LESS_THAN_SHOWN} ({kind})"

@@ -20,6 +20,7 @@ from partsketch.model.explained import explained_of
 from partsketch.model.inference import THIS_FIT
 from partsketch.model.intervals import EXACT, SUBJECTS
 from partsketch.model.methods import METHODS
+from partsketch.model.sentences import share_lost
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -264,8 +265,8 @@ def _facts(model: Model, number: int, of: str) -> tuple[tuple[str, str], ...]:
         which = provenance(inference.r_squared_of, inference.is_estimated)
         facts.append((f"R-squared{explained_of(record.options)}", f"{inference.r_squared:.4f}{which}"))
     if certificate.relative_excess_loss is not None:
-        qualifier = "" if certificate.kind == "exact" else f" ({certificate.kind})"
-        facts.append(("Excess loss", f"{certificate.relative_excess_loss:.3g} of the minimum{qualifier}"))
+        lost = share_lost(certificate.relative_excess_loss, certificate.kind, "{:.3g} of the minimum".format)
+        facts.append(("Excess loss", lost.removesuffix(" (exact)")))
     return tuple(facts)
 
 

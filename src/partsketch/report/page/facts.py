@@ -12,6 +12,7 @@ from partsketch.fitting.options import FitOptions
 from partsketch.model.explained import explained_of
 from partsketch.model.methods import METHODS, NOISY
 from partsketch.model.model import Model
+from partsketch.model.sentences import share_lost
 from partsketch.model.summary_table import provenance
 from partsketch.report.charts.scales import percent, short
 from partsketch.report.page.entry import Entry
@@ -130,7 +131,7 @@ def overview(entry: Entry) -> list[tuple[str, str]]:
             of = provenance(inference.noise_variance_of, inference.is_estimated)
             facts.append((f"residual standard error{label}", f"{short(inference.noise_variance**0.5)}{of}"))
         relative = certificate.relative_excess_loss
-        words = "unknown" if relative is None else f"{percent(relative)} ({certificate.kind})"
+        words = "unknown" if relative is None else share_lost(relative, certificate.kind, percent)
         facts.append((f"excess loss{label}", words))
     if entry.seconds is not None:
         facts.append(("time", f"{entry.seconds:.3g} s"))
