@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import partsketch as ps
 from partsketch import InputError, Plan
+from partsketch.common.errors import PartsketchWarning
 from partsketch.fitting.options import FitOptions
 from partsketch.planner.calibration import calibration
 from partsketch.planner.choice import make_plan
@@ -351,3 +353,13 @@ def test_measuring_gives_positive_times() -> None:
     ):
         assert all(value > 0 for value in table.values())
     assert set(found.sketched_number) == set(KINDS) - {"gaussian", "orthogonal"}
+
+
+@pytest.mark.parametrize("asked", [ps.plan, ps.diagnose])
+def test_columns_that_are_left_out_are_told(asked: Any) -> None:
+    """Timestamps are no features unless a formula takes what matters of them: whoever plans a fit must know."""
+    draw = np.random.default_rng(0)
+    when = pa.array(range(40), pa.int64()).cast(pa.timestamp("s"))
+    table = pa.table({"when": when, "x": draw.normal(size=40), "y": draw.normal(size=40)})
+    with pytest.warns(PartsketchWarning, match=r"Column 'when' holds timestamps and was left out: .* days\(when\)"):
+        asked(table, "y", n_partitions=2)

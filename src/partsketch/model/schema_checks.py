@@ -58,6 +58,8 @@ def check_names(features: Sequence[str], targets: Sequence[str], encoding: Encod
     _distinct(targets, "target_names")
     if not targets:
         raise FieldError("'target_names' is empty")
+    if set(targets) & set(features):
+        raise FieldError("'feature_names' has a name that 'target_names' has too")
     if encoding.design is not None:
         try:
             encoding.design.check()
@@ -167,6 +169,10 @@ def check_certificate(certificate: Certificate, field: str) -> None:
         at_least_zero(getattr(certificate, name), f"{field}.{name}")
     if (certificate.kind == "unavailable") != (certificate.excess_loss is None):
         raise FieldError(f"'{field}.excess_loss' does not go with '{field}.kind'")
+    if certificate.kind == "exact":
+        # Estimates may be below zero, a loss that was computed may not.
+        at_least_zero(certificate.excess_loss, f"{field}.excess_loss")
+        at_least_zero(certificate.relative_excess_loss, f"{field}.relative_excess_loss")
     test = certificate.heterogeneity
     if test is None:
         return

@@ -18,6 +18,7 @@ from partsketch.fitting.options import FitOptions
 from partsketch.planner.calibration import Calibration
 from partsketch.planner.calibration import calibration as calibrated
 from partsketch.planner.choice import free_memory, make_plan
+from partsketch.planner.notes import warn_of_columns
 from partsketch.planner.plan import Plan
 from partsketch.planner.survey import Survey, look, survey_of_sizes
 from partsketch.sources.base import Source
@@ -175,6 +176,7 @@ def _looked_at(request: DataRequest, options: PlanOptions) -> tuple[Survey, int 
     )
     as_fit = FitOptions.made_of(keywords)
     source = request.open_for(as_fit)
+    warn_of_columns(source)
     as_fit = as_formula_says(as_fit, source)
     with within_doubles(source):
         survey = look(source, as_fit, seed_of_fit=False, weighting=options.weighting)

@@ -27,6 +27,7 @@ from partsketch.planner.diagnosis.results import Diagnosis
 from partsketch.planner.diagnosis.rows import SeenRows
 from partsketch.planner.diagnosis.unlikeness import divergence_ratio, partition_diagnoses
 from partsketch.planner.diagnosis.watched_source import WatchedSource
+from partsketch.planner.notes import warn_of_columns
 from partsketch.sketches.base import GROUPS, SketchSpecification
 from partsketch.sketches.groups import group_segment_rows
 from partsketch.sources.base import Source
@@ -99,7 +100,9 @@ def diagnose(
 def diagnose_data(request: DataRequest, keywords: FitKeywords) -> Diagnosis:
     """Diagnose the partitioning that the keywords of a fit describe."""
     options = FitOptions.made_of(keywords)
-    return diagnose_source(request.open_for(options), options)
+    source = request.open_for(options)
+    warn_of_columns(source)
+    return diagnose_source(source, options)
 
 
 def diagnose_source(source: Source, options: FitOptions) -> Diagnosis:
