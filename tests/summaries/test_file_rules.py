@@ -171,6 +171,12 @@ RULES: list[tuple[str, str, Callable[[Header], None], str]] = [
     ("scattered ones may be the rows", "sparse_sign", _counts(600_000), "column of ones is not that of 600000 rows"),
     ("counted ones may be the rows", "count_sketch", _counts(600_000), "column of ones is not that of 600000 rows"),
     ("ones of a uniform sample are the rows", "row_sample", _counts(61), "its column of ones is not that of 61 rows"),
+    ("a centre is numbers", "centred", _set(centre=[0.0, "1", 0.0]), "'centre' in its header has a wrong type"),
+    ("parts have no other keys", "gaussian", _part(more=1), "its part has an unknown 'more'"),
+    ("levels are names", "encoded", _set(levels=[["kind", ["u", "v", "w\x1b"]]]), "'levels' in its header has a wrong"),
+    ("seeds have no zeros in front", "gaussian", _part(seed="07"), "'seed' in its part has a wrong type or value"),
+    ("no part of a private file has a seed", "two parts", _both(_set(private=True, rows_dropped=None), _part(
+        seed=None, start=None, stop=None, contiguous=False)), "it is private, yet tells a seed or row numbers"),
     ("kinds are known", "gaussian", _set(kind="cubist"), "does not know the sketch 'cubist'"),
 ]  # fmt: skip
 
