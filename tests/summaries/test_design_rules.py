@@ -55,6 +55,8 @@ RULES: dict[str, tuple[Callable[[Header], Any], str]] = {
     "levels are distinct": (lambda header: _factor(header).update(levels=["u", "u", "w"]), "none, or not distinct"),
     "the reference is a level": (lambda header: _factor(header).update(reference=7), "is none of its levels"),
     "kinds of factors are known": (lambda header: _factor(header).update(kind="odd"), "is of no known kind"),
+    "what is there it makes": (_design(lambda design: design.update(terms=[])), "makes other columns than it has"),
+    "targets are what it makes": (_design(lambda design: design.update(targets=[])), "makes other columns than it has"),
     "what it makes is there": (
         lambda header: header.update(columns=["(intercept)", "b", *header["columns"][2:]]), "makes other columns"
     ),

@@ -76,7 +76,7 @@ def _levels(values: Header, sketch: Sketch) -> None:
     design = design_of(values)
     if design is not None:
         made = {*design.feature_names, *design.target_names}
-        if encoding.levels or not made <= set(values["columns"]) or values["drop_first"] != design.intercept:
+        if encoding.levels or made != set(values["columns"]) - {INTERCEPT} or values["drop_first"] != design.intercept:
             raise HeaderError("'design' makes other columns than it has")
         return
     if not encoding.levels and not values["drop_first"]:
