@@ -172,3 +172,21 @@ def test_a_column_that_varies_in_one_fold_only_is_zero_outside_it(kind: str) -> 
     else:
         path, other = summaries.lasso_path("y", alphas=[0.1]), Lasso(alpha=0.1, tol=1e-14, max_iter=100_000)
     np.testing.assert_allclose(path.fold_errors[0], errors_by_rows(rows, ["a", "b", "c"], other), rtol=1e-8)
+
+
+def test_penalties_that_rounding_hides_are_refused() -> None:
+    """Twice a column has twice its coefficient, whatever the penalty: where the path loses that, it is not printed."""
+    generator = np.random.default_rng(0)
+    rows = pd.DataFrame(generator.normal(size=(480, 3)), columns=["a", "b", "y"])
+    rows = rows.assign(near=rows["a"] + 1e-7 * rows["b"], c=2 * rows["b"], d=4 * rows["b"], site=np.arange(480) % 8)
+    rows["y"] += rows["a"] + rows["c"]
+    summaries = ps.summarise(rows.drop(columns="b"), partition_by="site")
+    kept = summaries.ridge_path("y", ["a", "near", "c", "d"], alphas=[1e-2, 1e-6], folds=4)
+    # The square of the condition number (curvature over penalty, about 1e10) times rounding.
+    np.testing.assert_allclose(kept.coefficients[:, 3], 2 * kept.coefficients[:, 2], rtol=1e-5)
+    with pytest.raises(ps.InputError, match="rounding hides the path at the penalty 1e-12"):
+        summaries.ridge_path("y", ["a", "near", "c", "d"], alphas=[1e-2, 1e-12], folds=4)
+    # Columns in unlike units that do not determine one another bear any penalty.
+    scaled = ps.summarise(rows.assign(a=1e9 * rows["a"])[["y", "a", "c", "site"]], partition_by="site")
+    found = scaled.ridge_path("y", ["a", "c"], alphas=[1e-12], folds=4).coefficients[0]
+    np.testing.assert_allclose(found, scaled.fit("y", ["a", "c"]).coefficients[:, 0], rtol=1e-10)

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from partsketch.common.errors import InputError
 from partsketch.questions.descent import minimise
 
 FloatArray = NDArray[np.float64]
 
 #: A column that varies by less than this part of its spread in all rows is constant but for rounding.
 _NOTHING = 1e-12
+#: With a larger condition number, penalty included, rounding of the factor is seen in coefficients.
+_LARGEST_CONDITION = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +72,13 @@ class Penalised:
         rows[:, :height, :width], rows[:, :height, width] = root, right
         rows[:, height:, :width] = np.sqrt(alphas)[:, None, None] * np.diag(1.0 / self.units[:-1])
         factors = np.asarray(np.linalg.qr(rows, mode="r"))[:, :width]
+        least = factors[np.argmin(alphas), :, :width]
+        # In units of the columns' own lengths: a column in another unit does no harm.
+        if np.linalg.cond(least / np.linalg.norm(least, axis=0)) > _LARGEST_CONDITION:
+            raise InputError(
+                f"Columns nearly determine one another, and rounding hides the path at the penalty {alphas.min():.3g}: "
+                "leave out the smallest alphas, or ask for fit(alpha=...) at each."
+            )
         return np.asarray(np.linalg.solve(factors[:, :, :width], factors[:, :, width:])[..., 0])
 
     def _lasso(self, alphas: FloatArray, l1_ratio: float) -> FloatArray:
