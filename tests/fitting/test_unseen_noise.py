@@ -123,3 +123,12 @@ def test_weights_beyond_doubles_explain_nothing() -> None:
 def test_a_whole_number_beyond_64_bits_is_a_sentence() -> None:
     with pytest.raises(ps.InputError, match="cannot be read as a table: Python int too large"):
         ps.fit(_rows().assign(x=pd.Series([2**70] * 60, dtype=object)), "y", ["x"])
+
+
+@pytest.mark.filterwarnings("ignore:Errors of HC1 see no noise")
+def test_intervals_of_a_row_without_noise_say_what_to_do() -> None:
+    rows = _rows()
+    found = ps.fit(rows, "y", ["x", "one"], vcov="HC1")
+    with pytest.raises(ps.InputError, match=r"row 7 is: .* see no noise in a coefficient ask for vcov='iid'"):
+        found.predict(rows, interval="confidence")
+    assert np.isfinite(ps.fit(rows, "y", ["x", "one"]).predict(rows, interval="confidence")).all()

@@ -65,9 +65,10 @@ def _squares(around: FloatArray, covariance: FloatArray, row_numbers: NDArray[np
     hidden = float(np.finfo(np.float64).eps) * added > LARGEST_ROUNDING * squares
     if hidden.any():
         raise InputError(
-            "Columns nearly determine one another, and rounding hides how sure the prediction of row "
-            f"{row_numbers[np.argmax(hidden)]} is: give differences of such columns in place of the columns, or leave "
-            "some out; predictions without intervals are not touched by it."
+            "There are no intervals, for rounding hides how sure the prediction of row "
+            f"{row_numbers[np.argmax(hidden)]} is: where columns nearly determine one another give "
+            "differences of them, or leave some out; where robust errors see no noise in a coefficient ask for "
+            "vcov='iid'. Predictions alone are not touched by it."
         )
     return np.asarray(squares)
 
