@@ -286,6 +286,31 @@ def test_addresses(
     assert "Nobody answers at dask://127.0.0.1:1" in capfd.readouterr().err
 
 
+def test_an_interrupt_while_the_cluster_starts_closes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of a cluster cannot be closed; Dask says so in tracebacks when Python ends."""
+    done: list[str] = []
+
+    class Started:
+        asynchronous = False
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            signal.raise_signal(signal.SIGINT)
+            done.append("started")
+
+        @staticmethod
+        def current() -> None:
+            raise ValueError
+
+        def close(self) -> None:
+            done.append("closed")
+
+    monkeypatch.setattr("distributed.LocalCluster", Started)
+    monkeypatch.setattr("distributed.Client", Started)
+    with pytest.raises(KeyboardInterrupt):
+        get_engine("dask").__enter__()
+    assert done == ["started", "started", "closed", "closed"]
+
+
 def test_a_cluster_of_our_own_is_stopped(tmp_path: Path) -> None:
     """Started for one fit, gone afterwards."""
     import multiprocessing

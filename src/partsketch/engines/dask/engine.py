@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from partsketch.common.errors import InputError
+from partsketch.common.interrupts import interrupts_held
 from partsketch.engines.address import greet, reach
 from partsketch.engines.base import Engine, EngineCost, Outcomes
 from partsketch.engines.local import usable_cores
@@ -104,13 +105,19 @@ class DaskEngine(Engine):
             raise
         except ValueError:
             # One thread each: a fit is limited by memory bandwidth and the interpreter lock, not by waiting.
-            self._cluster = LocalCluster(
-                n_workers=self._workers or usable_cores(),
-                threads_per_worker=1,
-                dashboard_address=":0",
-                silence_logs="CRITICAL",
-            )
-            self._client = Client(self._cluster, set_as_default=False)
+            try:
+                # A cluster that is half there cannot be closed, and says so in tracebacks.
+                with interrupts_held():
+                    self._cluster = LocalCluster(
+                        n_workers=self._workers or usable_cores(),
+                        threads_per_worker=1,
+                        dashboard_address=":0",
+                        silence_logs="CRITICAL",
+                    )
+                    self._client = Client(self._cluster, set_as_default=False)
+            except KeyboardInterrupt:
+                self.close()
+                raise
 
     def _check_workers(self) -> None:
         """Refuse workers without this version of partsketch; workers that come later are not asked."""

@@ -1,0 +1,53 @@
+"""Interrupts are held back, not lost, and taken by whoever took them before."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+
+from partsketch.common.interrupts import interrupts_held
+
+
+def held(done: list[str]) -> None:
+    with interrupts_held():
+        signal.raise_signal(signal.SIGINT)
+        done.append("all of it")
+
+
+def test_an_interrupt_comes_when_the_block_has_ended() -> None:
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        held(done)
+    assert done == ["all of it"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_without_an_interrupt_nothing_happens() -> None:
+    with interrupts_held():
+        pass
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_who_ignores_interrupts_goes_on_doing_so() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interrupts_held():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_are_not_interrupted() -> None:
+    seen = []
+
+    def work() -> None:
+        with interrupts_held():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler]
