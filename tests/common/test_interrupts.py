@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from partsketch.common.interrupts import interrupts_held
+
+
+@pytest.fixture(autouse=True)
+def _taken_by_python() -> Iterator[None]:
+    """Spark takes interrupts for itself wherever it was started before."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def held(done: list[str]) -> None:

@@ -15,6 +15,7 @@ from scipy import sparse
 
 import partsketch
 from partsketch.engines.base import Engine
+from partsketch.fitting.absorbed.less_means import LessMeans
 from partsketch.planner.diagnosis.watched_source import WatchedSource
 from partsketch.sources import array_source
 from partsketch.sources.base import Block, Capabilities, Codes, PartitionLeftOut, Source
@@ -75,7 +76,8 @@ class Able(SourceWrapper):
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[Block]:
         for block in self.source.read(start, stop, block_rows):
             assert isinstance(block, DenseBlock)
-            yield replace(block, weights=np.full(len(block), float(self.lenient)))
+            labels = np.zeros(len(block), dtype=np.int64)
+            yield replace(block, weights=np.full(len(block), float(self.lenient)), labels=labels)
 
 
 def answered(value: Any) -> property:
@@ -95,6 +97,7 @@ def wrapped() -> dict[type[SourceWrapper], SourceWrapper]:
         ShiftedSource: ShiftedSource(able, 10),
         StandardisedSource: StandardisedSource(able, np.zeros(X.shape[1] + 1), np.ones(X.shape[1] + 1)),
         WatchedSource: WatchedSource(able, partitioning, None, True),
+        LessMeans: LessMeans(able, np.zeros((2, X.shape[1] + 1))),
     }
 
 
@@ -111,7 +114,13 @@ MEANT = {
     (ShiftedSource, "cluster_count"),
     (ShiftedSource, "partition_count"),
     # Its rows are made anew, dense, as they are read.
-    *((StandardisedSource, name) for name in ("row_major", "features_in_memory", "stored_entries", "codes")),
+    *(
+        (kind, name)
+        for kind in (StandardisedSource, LessMeans)
+        for name in ("row_major", "features_in_memory", "stored_entries", "codes")
+    ),
+    # Its means are those of the levels that labels tell.
+    (LessMeans, "leaving_labels"),
 }
 
 

@@ -225,14 +225,12 @@ def _cancel(context: Any, group: str, rows: set[int], threads: Sequence[threadin
 
 def _jobs_through(context: Any, rows: set[int]) -> list[int]:
     """Return the jobs under way that go through one of the collections."""
-    from py4j.protocol import Py4JError
-
     tracker, stages = context.statusTracker(), context._jsc.sc().statusStore()
 
     def through(job: int) -> bool:
         information = tracker.getJobInfo(job)
         numbers = [] if information is None else list(information.stageIds)
-        with suppress(Py4JError):  # a stage of which Spark does not know any more
+        with suppress(Exception):  # whatever Spark raises of a stage that it does not know any more
             return any(stages.lastStageAttempt(stage).rddIds().contains(row) for stage in numbers for row in rows)
         return False
 

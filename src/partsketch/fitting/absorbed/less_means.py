@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +36,18 @@ class LessMeans(SourceWrapper):
         return None
 
     @property
+    def stored_entries(self) -> int | None:
+        """Columns are dense, whatever they were made from."""
+        return None
+
+    @property
     def codes(self) -> Codes:
         """None: columns are numbers here."""
         return NO_CODES
+
+    def leaving_labels(self) -> Self:
+        """Return this source: labels tell the levels."""
+        return self
 
     def read(self, start: int = 0, stop: int | None = None, block_rows: int = 65536) -> Iterator[Block]:
         """Yield the blocks of the other source, less the means."""
