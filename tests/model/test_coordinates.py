@@ -39,6 +39,16 @@ def test_errors_and_covariances_are_those_of_the_transformation() -> None:
     np.testing.assert_allclose(coordinates.standard_errors(matrix, 0), errors, rtol=1e-12)
 
 
+def test_variances_beyond_doubles_are_infinite() -> None:
+    """Whoever asks looks whether errors are numbers; the intercept's is a sum over slopes, whose squares overflow."""
+    coordinates = Coordinates(2, 1, np.array([0.0, 1e10, 0.0]), np.ones(3))
+    with np.errstate(all="ignore"):
+        errors = coordinates.standard_errors(np.diag([1.0, 1e300]), 0)
+        assert np.isinf(coordinates.covariance(np.diag([1.0, 1e300]), 0)[0, 0])
+    assert errors[0] == np.inf
+    assert errors[1] == pytest.approx(1e150)
+
+
 @pytest.mark.filterwarnings("ignore:What the fit loses")
 @pytest.mark.parametrize(
     ("unit", "target_unit", "message"),

@@ -102,10 +102,13 @@ class Coordinates:
 
     def _intercept_error(self, covariance: FloatArray) -> float:
         weights = np.concatenate([[1.0], -self.locations[1:]])
-        square = float(weights @ covariance @ weights)
-        # No term is larger than the product of two such sums, and each is rounded to a double.
-        added = float(np.abs(weights) @ np.sqrt(np.maximum(np.diagonal(covariance), 0.0))) ** 2
-        if float(np.finfo(np.float64).eps) * added > LARGEST_ROUNDING * square:
+        with np.errstate(over="ignore", invalid="ignore"):
+            square = weights @ covariance @ weights
+            # No term is larger than the product of two such sums, and each is rounded to a double.
+            added = np.square(np.abs(weights) @ np.sqrt(np.maximum(np.diagonal(covariance), 0.0)))
+        if not np.isfinite(added):
+            return float(np.inf)
+        if np.finfo(np.float64).eps * added > LARGEST_ROUNDING * square:
             raise InputError(
                 "columns nearly determine one another, and rounding hides how sure the intercept is: take a constant "
                 "off columns that lie far from zero, or leave some out"
