@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -47,6 +49,22 @@ def test_who_ignores_interrupts_goes_on_doing_so() -> None:
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_what_is_started_meanwhile_is_never_interrupted() -> None:
+    """A terminal interrupts all processes of a command; workers said so in tracebacks."""
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print(signal.sigpending())"
+    said: list[str] = []
+
+    def start() -> None:
+        said.append(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stdout)
+
+    with interrupts_held():
+        thread = threading.Thread(target=start)
+        thread.start()
+        thread.join()
+    assert said == [f"{{{signal.SIGINT!r}}}\n"]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def test_other_threads_are_not_interrupted() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from multiprocessing import resource_tracker
 from typing import Any, Self
 
 from partsketch.common.errors import InputError
@@ -106,7 +107,9 @@ class DaskEngine(Engine):
         except ValueError:
             # One thread each: a fit is limited by memory bandwidth and the interpreter lock, not by waiting.
             try:
-                # A cluster that is half there cannot be closed, and says so in tracebacks.
+                # Python starts this with the first process, and lets the thread that does so be interrupted then.
+                resource_tracker.ensure_running()
+                # A cluster that is half there cannot be closed, and says so in tracebacks; so do workers.
                 with interrupts_held():
                     self._cluster = LocalCluster(
                         n_workers=self._workers or usable_cores(),
