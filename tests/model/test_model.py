@@ -97,18 +97,19 @@ def test_every_changed_digit_is_noticed(tmp_path: Path) -> None:
     text = path.read_bytes()
     positions = [i for i, byte in enumerate(text) if chr(byte).isdigit()]
     assert len(positions) > 200
-    same: list[int] = []
+    refused = 0
     for position in positions:
         changed = bytearray(text)
         changed[position] = ord("0") + (changed[position] - ord("0") + 1) % 10
         path.write_bytes(bytes(changed))
-        try:
-            second = ps.load(path)
-        except InputError:
-            continue
-        same.append(position)
-        assert_same(first, second)
-    assert len(same) < 10
+        if json.loads(changed) != json.loads(text):
+            refused += 1
+            with pytest.raises(InputError):
+                ps.load(path)
+        else:
+            assert_same(first, ps.load(path))
+    # How many seventeenth digits change nothing hangs on the coefficients, whose last bits hang on the processor.
+    assert refused > 0.9 * len(positions)
 
 
 def test_every_flipped_byte_gives_the_same_model_or_an_error(tmp_path: Path) -> None:
