@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from partsketch.common.linalg.blas import WIDEST_KERNEL, gram, padded_width
 from partsketch.common.linalg.column_kernels import (
-    GROUP,
     STRIP_ROWS,
     column_addresses,
     copy_columns,
@@ -17,6 +16,7 @@ from partsketch.common.linalg.column_kernels import (
     gram_of_columns,
     gram_of_rows,
 )
+from partsketch.common.linalg.group_products import GROUP
 
 EPSILON = np.finfo(np.float64).eps
 

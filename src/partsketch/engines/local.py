@@ -16,6 +16,7 @@ from partsketch.engines.base import Engine, Outcomes, TaskOutcome
 from partsketch.engines.bundles import Bundle, run_bundle, shrinking_bundles
 from partsketch.engines.progress import RowProgress
 from partsketch.sources.base import Source
+from partsketch.sources.memory.arrays import ArraySource
 from partsketch.sources.read_ahead import ReadAhead
 from partsketch.summaries.summarise import summarise_rows
 from partsketch.summaries.tasks import PassRequest, Task
@@ -85,8 +86,9 @@ class LocalEngine(Engine):
             source = source.decoded_by(min(together, _MOST_READERS))
         if together > 1 and width * request.segment_rows > _MOST_NUMBERS:
             source, together = ReadAhead(source), 1
-        # Who holds the rows of a segment may as well read them at once.
-        block_rows = max(self._block_rows, request.segment_rows) if together > 1 else self._block_rows
+        # Who holds the rows of a segment may as well read them at once; views of rows in memory take none.
+        at_once = together > 1 or (isinstance(source, ArraySource) and source.has_rows_of_doubles)
+        block_rows = max(self._block_rows, request.segment_rows) if at_once else self._block_rows
         stop = threading.Event()
         total = None if tasks[-1].stop is None else sum((task.stop or 0) - task.start for task in tasks)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from partsketch.common.linalg.lanes import LANES
-from partsketch.common.memory import fresh
+from partsketch.common.memory import aligned_zeros, fresh
 from partsketch.common.sign_sums import SignSums, most_in_one_place
 from partsketch.common.sketch_law import LIKE_GAUSSIAN
 from partsketch.sketches.accumulator import (
@@ -51,7 +51,7 @@ class ScatterAccumulator(Accumulator):
         self._groups = -(-columns.width // LANES)
         # Several targets per row: one group of columns at a time, which stays in the cache; one target: row by row.
         strides = (LANES * self._size, LANES) if sparsity > 1 else (LANES, LANES * self._groups)
-        self._total = aligned_zeros(self._groups * LANES * self._size)
+        self._total = aligned_zeros((self._groups * LANES * self._size,))
         self._held = (self._total, *strides, self._groups)
         self._random = random_numbers(specification, stream.number)
 
@@ -88,14 +88,6 @@ class ScatterAccumulator(Accumulator):
         """Begin with zeros again."""
         self._total.fill(0.0)
         return True
-
-
-def aligned_zeros(count: int) -> FloatArray:
-    """Return zeros that start on a cache line, so that eight of them are read at once."""
-    memory = fresh((count + LANES,))
-    first = -memory.ctypes.data // 8 % LANES
-    memory.fill(0.0)
-    return memory[first : first + count]
 
 
 def in_public_order(matrix: FloatArray, columns: Columns, scale: float) -> FloatArray:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.lanes import LANES
+from partsketch.common.memory import aligned_zeros
 from partsketch.common.sign_sums import SignSums
 from partsketch.common.sketch_law import HADAMARD
 from partsketch.sketches.accumulator import (
@@ -31,7 +32,7 @@ from partsketch.sketches.base import Sketch, SketchSpecification
 from partsketch.sketches.cost import SketchCost
 from partsketch.sketches.kernels.hadamard import add_dense, add_sparse, add_tile, fill_signs, flush_block
 from partsketch.sketches.random import derive_key, random_words
-from partsketch.sketches.sparse_sign import aligned_zeros, in_public_order
+from partsketch.sketches.sparse_sign import in_public_order
 
 #: Numbers in a block that is transformed: half a megabyte leaves room for the sketch in the second-level cache.
 _BLOCK_NUMBERS = 2**16
@@ -103,8 +104,8 @@ class HadamardAccumulator(Accumulator):
         self._stride = LANES * (-(-columns.width // LANES) | 1)
         bits = min(self._size.bit_length(), (_BLOCK_NUMBERS // self._stride).bit_length() - 1, _MOST_BITS)
         self._bits = max(0, min(bits, padded_rows(stream.row_count).bit_length() - 1))
-        self._total = aligned_zeros(self._size * self._stride)
-        self._block = aligned_zeros(self._stride << self._bits)
+        self._total = aligned_zeros((self._size * self._stride,))
+        self._block = aligned_zeros((self._stride << self._bits,))
         self._state = np.array([-1, 0], dtype=np.int64)
         self._work = (self._total, kept, self._block, self._bits, self._stride)
         rows = 1 << self._bits

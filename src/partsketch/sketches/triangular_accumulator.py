@@ -9,6 +9,7 @@ import numpy as np
 from partsketch.common.linalg.blas import WIDEST_KERNEL, gram, padded_width
 from partsketch.common.linalg.column_kernels import STRIP_ROWS, values_at
 from partsketch.common.linalg.wide_gram import WideGram, mirror
+from partsketch.common.memory import aligned_zeros
 from partsketch.sketches.accumulator import Accumulator, DenseRows, FloatArray, IntArray, dense_rows
 from partsketch.sketches.centre import middle
 from partsketch.sketches.first_tiles import Trusted, add_tiles_of_columns, add_tiles_of_rows
@@ -98,7 +99,7 @@ class TriangularAccumulator(Accumulator):
         padded = padded_width(self._width)
         if not self._strip.size:
             # Columns whose distance is no power of two do not compete for the same few places in the cache.
-            self._strip = np.zeros((padded, STRIP_ROWS + 8))
+            self._strip = aligned_zeros((padded, STRIP_ROWS + 8))
         product = self._room_for_product(padded)
 
         def add_from(tile: int, stop: int) -> int:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.common.linalg.column_kernels import GROUP, column_addresses, gram_of_columns
+from partsketch.common.linalg.column_kernels import column_addresses, gram_of_columns
+from partsketch.common.linalg.group_products import GROUP
 from partsketch.common.linalg.wide_gram import wide_gram
 from partsketch.common.linalg.wide_triangles import NARROWEST_SHARED, inverse_of_triangle
 

@@ -16,14 +16,13 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.compiled import compiled, compiled_with
-from partsketch.common.linalg.lanes import LANES, POINTER, index_of, place_of, transpose_eight, turn_columns
+from partsketch.common.linalg.group_products import GROUP, group_products, lanes
+from partsketch.common.linalg.lanes import LANES, transpose_eight, turn_columns
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -31,14 +30,12 @@ IntArray = NDArray[np.int64]
 # Compiled once, within what calls them: a function of its own would be compiled, and then again with each caller.
 _inlined = compiled_with(inline="always")
 
-#: Columns are worked on in groups of this many: four by four sums stay in registers.
-GROUP = 4
+#: Rows that are read again for every pair of groups: those of eight columns stay in the first-level cache.
+STRIP_BITS = 9
+STRIP_ROWS = 1 << STRIP_BITS
 
-#: Sums may be split among the lanes of vector registers; the compiled order is the same in every call.
-_REORDERED = ("reassoc", "contract", "nsz")
-
-#: Rows that are read again for every pair of groups: those of a few columns should stay in the first-level cache.
-STRIP_ROWS = 1024
+#: Rows that are multiplied at a time.
+_LANES = lanes()
 
 #: Rows of eight columns that are turned at once, before the next eight: the rows stay in the second-level cache.
 _TURNED_ROWS = 256
@@ -59,52 +56,32 @@ def pointer_to(typing_context: Any, address: Any) -> Any:
 
 
 @intrinsic
-def _group_products(typing_context, addresses, i, j, begin, rows, out):  # type: ignore[no-untyped-def]
-    """Add the inner products of columns i to i + 3 with columns j to j + 3, from row `begin` on.
-
-    Written as LLVM code for the sake of the first fit after an installation: the same as a function takes the compiler
-    half a second more, nearly all of it to find out the types of forty entries of arrays.
-    """
+def address_of(typing_context: Any, array: Any) -> Any:
+    """Return the address of the first entry of an array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        places, matrix = (
-            context.make_array(signature.args[which])(context, builder, arguments[which]) for which in (0, 5)
-        )
-        _, first, second, top, count, _ = arguments
-        integer, double = ir.IntType(64), ir.DoubleType()
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.ptrtoint(data, context.get_value_type(types.int64))
 
-        def column(begin: Any, number: int) -> Any:
-            place = place_of(builder, places.data, builder.add(begin, index_of(number)), integer)
-            return place_of(builder, builder.inttoptr(builder.load(place, typ=integer), POINTER), top)
-
-        left, right = ([column(begin, number) for number in range(GROUP)] for begin in (first, second))
-        pairs = [(one, other) for one in range(GROUP) for other in range(GROUP)]
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(double, 0.0)) for _ in pairs]
-        with cgutils.for_range(builder, count) as loop:
-            xs, ys = (
-                [builder.load(place_of(builder, data, loop.index), typ=double) for data in side]
-                for side in (left, right)
-            )
-            for (one, other), total in zip(pairs, sums, strict=True):
-                product = builder.fmul(xs[one], ys[other], flags=_REORDERED)
-                builder.store(builder.fadd(builder.load(total, typ=double), product, flags=_REORDERED), total)
-        step = builder.extract_value(matrix.shape, 1)
-        for (one, other), total in zip(pairs, sums, strict=True):
-            row = builder.mul(builder.add(first, index_of(one)), step)
-            place = place_of(builder, matrix.data, builder.add(row, builder.add(second, index_of(other))))
-            builder.store(builder.fadd(builder.load(place, typ=double), builder.load(total, typ=double)), place)
-        return context.get_dummy_value()
-
-    integer = types.intp
-    return types.void(addresses, integer, integer, integer, integer, out), generate
+    return types.int64(array), generate
 
 
 @_inlined
-def add_products(addresses: IntArray, begin: int, rows: int, out: FloatArray) -> None:
-    """Add the upper triangle of the Gram matrix of some rows of the columns at these addresses, by groups of four."""
+def add_products(addresses: IntArray, begin: int, rows: int, ahead: int, share: int, out: FloatArray) -> None:
+    """Add the upper triangle of the Gram matrix of some rows of the columns at these addresses, by groups of four.
+
+    Meanwhile `share` bytes from the address `ahead` on are asked for with each pair of groups; where there is no such
+    address, the next rows of a column with each.
+    """
+    number = 0
     for i in range(0, addresses.size, GROUP):
         for j in range(i, addresses.size, GROUP):
-            _group_products(addresses, i, j, begin, rows, out)
+            here, apart = ahead + number * share, share * _LANES >> STRIP_BITS
+            if ahead == 0:
+                column = number if number < addresses.size else 0
+                here, apart = addresses[column] + 8 * (begin + rows), 8 * _LANES
+            group_products(addresses, i, j, begin, rows, here, apart, out)
+            number += 1
 
 
 @_inlined
@@ -131,7 +108,7 @@ def gram_of_columns(addresses: IntArray, rows: int, out: FloatArray) -> None:
     for begin in range(0, rows, STRIP_ROWS):
         # Compared, not `min`: that is one more function to compile.
         left = rows - begin
-        add_products(addresses, begin, left if left < STRIP_ROWS else STRIP_ROWS, out)
+        add_products(addresses, begin, left if left < STRIP_ROWS else STRIP_ROWS, 0, 0, out)
     _mirror(out)
 
 
@@ -175,6 +152,8 @@ def gram_of_rows(
     """
     # Loops, not slices: those take the compiler ten times as long.
     width, step = features.shape[1], strip.shape[1]
+    groups = addresses.size // GROUP
+    start, share = address_of(features), 16 * STRIP_ROWS * width // (groups * (groups + 1))
     _clear(out)
     for begin in range(first, last, STRIP_ROWS):
         end = min(begin + STRIP_ROWS, last)
@@ -187,7 +166,7 @@ def gram_of_rows(
             for column in range(ones + width + targets.shape[1]):
                 for row in range(begin, end):
                     strip[column, row - begin] *= roots[row]
-        add_products(addresses, np.int64(0), end - begin, out)
+        add_products(addresses, np.int64(0), end - begin, start + 8 * width * end, share, out)
     _mirror(out)
 
 

@@ -150,7 +150,7 @@ def add_squares(addresses, count, weights, turn, power, room, sums):  # type: ig
             for k in range(width):
                 for row in range(rows):
                     scaled[k, row] = turned[k, row] * residuals[row]
-            add_products(room.scaled_at, np.int64(0), rows, sums[target])
+            add_products(room.scaled_at, np.int64(0), rows, 0, 0, sums[target])
     return least, where
 
 
