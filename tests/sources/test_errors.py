@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,10 @@ import pytest
 from scipy import sparse
 
 from partsketch import InputError
+from partsketch.common.errors import UnreadableError
 from partsketch.sources import array_source, open_source
+from partsketch.sources.files.filesystems import reading
+from partsketch.sources.memory.matrices import NpyPart
 from tests.sources.kinds import read_table
 
 TABLE = pa.table({"age": [1.0, 2.0], "fare": [3.0, 4.0], "when": [datetime.date(2024, 1, 1)] * 2})
@@ -214,6 +218,18 @@ class TestFiles:
         path.write_bytes(whole[:2000] + bytes(len(whole) - 4000) + whole[-2000:])
         if extension == "parquet":
             refused("a.parquet cannot be read as Parquet, it may be truncated or damaged", path)
+
+    @pytest.mark.parametrize("extension", ["parquet", "feather", "csv", "npy"])
+    def test_what_the_system_refuses_is_not_called_damaged(self, extension: str, tmp_path: Path) -> None:
+        refused("cannot be read: File name too long.", tmp_path / ("x" * 300 + f".{extension}"))
+
+    def test_somebody_elses_files(self, tmp_path: Path) -> None:
+        # As root, who runs some test machines, may read everything, the refusal itself is made up.
+        said = r"^a\.parquet cannot be read: Permission denied\.$"
+        with pytest.raises(UnreadableError, match=said), reading("a.parquet", "Parquet"):
+            raise PermissionError(errno.EACCES, "Failed to open local file")
+        with pytest.raises(UnreadableError, match=r"^a\.npy cannot be read: Is a directory\.$"):
+            NpyPart(str(tmp_path), "a.npy").load()
 
     def test_csv_faults(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("partsketch.sources.files.csv_stream.BLOCK_BYTES", 256)

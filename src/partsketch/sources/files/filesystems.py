@@ -32,6 +32,9 @@ def reading(name: str, kind: str) -> Iterator[None]:
         if isinstance(error, FileNotFoundError):
             raise UnreadableError(f"{name} does not exist.") from error
         refused = _refusal_of_a_store(name, str(error))
+        if not refused and isinstance(error, OSError) and error.errno:
+            # The system refuses, as a file of somebody else: nothing is known of what is in it.
+            refused = f"{name} cannot be read: {os.strerror(error.errno)}."
         if refused:
             raise UnreadableError(refused) from error
         first_line = (str(error).splitlines() or [type(error).__name__])[0]

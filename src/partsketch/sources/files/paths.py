@@ -185,7 +185,7 @@ def _expand(entry: str, tolerant: bool) -> tuple[str, list[str]]:
     # In a URI a question mark begins the options of the file system, such as the region.
     location, mark, query = entry.partition("?") if remote else (str(Path(entry).expanduser().absolute()), "", "")
     beginning = location.find("://") + 3 if remote else 0
-    glob = None if not remote and Path(location).exists() else _GLOB.search(location, beginning)
+    glob = None if not remote and os.path.exists(location) else _GLOB.search(location, beginning)
     if glob is None:
         filesystem, path = filesystem_of(location + mark + query)
         return entry if remote else "", _expand_path(filesystem, path, entry, tolerant)

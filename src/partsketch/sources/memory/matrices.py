@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from partsketch.common.errors import InputError, UnreadableError
+from partsketch.common.errors import InputError, UnreadableError, reason_of
 from partsketch.common.linalg.column_kernels import copy_transposed
 from partsketch.sources.base import FilePart
 from partsketch.sources.storage import Column, Kind, RawBlock, StorageCapabilities, check_numeric, clip
@@ -41,6 +41,8 @@ class NpyPart:
         """Map the file into memory; nothing is read yet."""
         try:
             array: NDArray[Any] = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except OSError as error:  # the system refuses: nothing is known of what is in the file
+            raise UnreadableError(f"{self.name} cannot be read: {reason_of(error)}.") from error
         except Exception as error:  # the header is parsed as Python, and damaged ones end in any error
             raise UnreadableError(
                 f"{self.name} cannot be read as a .npy file: it is truncated or damaged, or holds no numbers."
