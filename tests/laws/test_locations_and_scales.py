@@ -235,6 +235,22 @@ class TestScales:
         assert scaled.record.rank == 3
         assert not any("zero" in sentence for sentence in scaled.record.warnings)
 
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("target_power", [0, -200])
+    def test_columns_below_normal_doubles(self, target_power: int, method: str) -> None:
+        """Sums of their rows have few digits, though the coefficient of a tiny target may be held."""
+        X = whole_numbers(400, 2)
+        y = (X @ [1.0, 2.0] + 9 * np.random.default_rng(2).normal(size=400)) * 2.0**target_power
+        with pytest.raises(ps.InputError, match="Column 'x0' is below what doubles hold with all digits: multiply the"):
+            fit_table(X * [2.0**-1060, 1.0], y, **options_of(method))
+        with pytest.raises(ps.InputError, match="Column 'y' is below what doubles hold with all digits: multiply the"):
+            fit_table(X * 2.0**-100, y * 2.0 ** (-1060 - target_power), **options_of(method))
+        plain = fit_table(X, y, **options_of(method))
+        small = fit_table(X * [2.0**-1010, 1.0], y * 2.0**-40, **options_of(method))
+        np.testing.assert_allclose(small.coefficients * [[2.0**-970], [2.0**40]], plain.coefficients, rtol=1e-9)
+        with pytest.raises(ps.InputError, match=r"The coefficient of column .* is beyond what a double holds"):
+            fit_table(X * [2.0**-1010, 1.0], y * 2.0 ** (50 - target_power), **options_of(method))
+
     @pytest.mark.parametrize("power", [-160, 150])
     @pytest.mark.parametrize("method", METHODS)
     def test_tiny_and_huge_targets(self, method: str, power: int) -> None:

@@ -32,6 +32,8 @@ FloatArray = NDArray[np.float64]
 _NUMBERS_AT_ONCE = 2**22
 #: Weights whose root may bring columns below what doubles hold with all digits, and the smallest size that is not.
 TINY_WEIGHT, SMALLEST_SIZE = 1e-10, 2.0**-1020
+#: Columns in this unit may be that small: there is none below.
+_TINY_UNIT = 2.0**-1000
 #: Share of a variance that rounding may change at most: errors are then known to half a percent.
 LARGEST_ROUNDING = 1e-2
 #: Targets of other sizes than these are measured in units of their spread; all others as they are.
@@ -165,9 +167,11 @@ def standardise(
             "The weights add up to more than a double holds: divide all by a constant, which changes no coefficient."
         )
     rows = sum(summary.row_count for summary in summaries)
-    if weight < TINY_WEIGHT * rows:
-        _require_digits(columns, picked, rows)
     unit = spread_units(picked.stacks, weight, free)
+    if weight < TINY_WEIGHT * rows:
+        _require_digits(columns, picked, rows, " times the roots of the weights", ", or all weights,")
+    elif unit.min(initial=1.0) <= _TINY_UNIT:
+        _require_digits(columns, picked, rows)
     spread = unit[len(features) :]
     unit[len(features) :] = np.where((spread > _LARGEST) | (spread < _SMALLEST), spread, 1.0)
     coordinates = Coordinates(len(features), free, centre[chosen], unit)
@@ -175,14 +179,14 @@ def standardise(
     return coordinates, tuple(standard) if picked.are_few else standard
 
 
-def _require_digits(columns: tuple[str, ...], picked: _Picked, rows: int) -> None:
-    """Refuse columns that lost digits, or all of them, when they were multiplied by the roots of tiny weights."""
+def _require_digits(columns: tuple[str, ...], picked: _Picked, rows: int, product: str = "", weights: str = "") -> None:
+    """Refuse columns that lost digits: they are tiny, or were multiplied by the roots of tiny weights."""
     largest = np.max([np.abs(stack).max(axis=0, initial=0.0) for stack in picked.stacks()], axis=0)
     for name, size in zip(columns, largest / np.sqrt(rows), strict=True):
         if 0 < size < SMALLEST_SIZE:
             raise InputError(
-                f"Column {name!r} times the roots of the weights is below what doubles hold with all digits: multiply "
-                "the column, or all weights, by a constant."
+                f"Column {name!r}{product} is below what doubles hold with all digits: multiply the column{weights} by "
+                "a constant."
             )
 
 

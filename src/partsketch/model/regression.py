@@ -85,7 +85,7 @@ def restored(combination: Combination, regression: Regression, inverses: bool = 
     coordinates = regression.coordinates
     if coordinates is None:
         return combination
-    # Squares of huge targets are beyond doubles; whoever states them looks.
+    # Squares of huge targets are beyond doubles, and so may coefficients be; whoever states them looks.
     with np.errstate(over="ignore", invalid="ignore"):
         target_squares = coordinates.unit[coordinates.features :] ** 2
         solutions = tuple(
@@ -97,8 +97,8 @@ def restored(combination: Combination, regression: Regression, inverses: bool = 
             )
             for solution in combination.solutions
         )
-    alone = combination.coefficients is combination.solutions[0].coefficients
-    coefficients = solutions[0].coefficients if alone else coordinates.coefficients(combination.coefficients)
+        alone = combination.coefficients is combination.solutions[0].coefficients
+        coefficients = solutions[0].coefficients if alone else coordinates.coefficients(combination.coefficients)
     return changed(combination, coefficients=coefficients, solutions=solutions)
 
 
