@@ -236,6 +236,28 @@ def test_sessions(spark_engine: Any) -> None:
         get_engine("spark://127.0.0.1:1")
 
 
+@pytest.mark.parametrize("inside", ["0", "x", "", "-1", "2,", "2,0", "100000"])
+def test_numbers_of_workers_that_are_none(inside: str) -> None:
+    with pytest.raises(
+        InputError, match=r"between the brackets stands a number of workers, such as 'spark://local\[2\]'"
+    ):
+        get_engine(f"spark://local[{inside}]").__enter__()
+
+
+def test_what_java_says_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Builder:
+        def __getattr__(self, name: str) -> Any:
+            return lambda *given: self
+
+        def getOrCreate(self) -> None:  # noqa: N802
+            raise RuntimeError(
+                "An error occurred while calling None.\n: java.lang.Odd: No room here.\n\tat Odd.java:1\n"
+            )
+
+    with pytest.raises(InputError, match=r"can be started \(spark\): java\.lang\.Odd: No room here\.$"):
+        engine_module._start(SimpleNamespace(builder=Builder()), "local[1]", "spark")
+
+
 def test_another_thread_does_not_stop_the_session(spark_engine: Any) -> None:
     """No session is active for it in Java; after an interrupt that holds for the first thread too."""
 
@@ -265,7 +287,7 @@ def test_executors_without_partsketch_are_named(
         SparkEngine(spark_engine.session)
     # One that is not there at all.
     monkeypatch.setattr(spark_engine.session.sparkContext, "pythonExec", str(tmp_path / "none"))
-    with pytest.raises(InputError, match=r"an executor \(Python .*none\) cannot import it"):
+    with pytest.raises(InputError, match=r"an executor \(Python .*none\) cannot import it \(Cannot run program"):
         SparkEngine(spark_engine.session)
 
 

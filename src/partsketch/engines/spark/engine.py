@@ -143,7 +143,7 @@ def _versions(context: Any) -> dict[str, object]:
         found = context.parallelize(range(count), count).map(_version_there).collect()
     except Exception as error:  # of Java, with what the executor said in its text
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = re.findall(r"^\s*(\w*(?:Error|Exception): .*)$", str(error), re.MULTILINE)
+        said = re.findall(r"Cannot run program .*|^\s*\w*(?:Error|Exception): .*$", str(error), re.MULTILINE)
         reason = (said or lines or [type(error).__name__])[0]
         return {f"an executor (Python {context.pythonExec})": RuntimeError(reason)}
     versions: dict[str, object] = {}
@@ -174,7 +174,11 @@ def _master(where: str | None, workers: int | None) -> str:
     # "localhost:7077" is an address.
     local = re.fullmatch(r"local(?:\[([^\[\]]*)\])?", where.removeprefix("spark://"))
     if local is not None:
-        inside = local[1] or "1"
+        inside = local[1] if local[1] is not None else "1"
+        if not re.fullmatch(r"(\*|[1-9][0-9]{0,3})(,[1-9][0-9]{0,3})?", inside):
+            raise InputError(
+                f"engine is {where!r}: between the brackets stands a number of workers, such as 'spark://local[2]'."
+            )
         return f"local[{inside}]" if "," in inside else f"local[{inside},{_ATTEMPTS}]"
     host_and_port(where, _EXAMPLE)
     return where
@@ -215,6 +219,8 @@ def _start(session_class: Any, master: str, where: str | None) -> Any:
     except InputError:
         raise
     except Exception as error:  # Java that is missing, a master that does not answer: Spark has no common class
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        reason = lines[0].strip().rstrip(".") if lines else type(error).__name__
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        # The first line says where in Java it happened, the second what.
+        told = [line.removeprefix(": ") for line in lines if line.startswith(": ")] or lines
+        reason = told[0].rstrip(".") if told else type(error).__name__
         raise InputError(f"No Spark session can be started ({where or master}): {reason}.") from error
