@@ -24,7 +24,7 @@ FORMULAS = [
     "fare ~ poly(distance, 3) + center(distance):zone + scale(`my col`)",
     "fare ~ C(zone, contr.sum) * C(k, contr.helmert)",
     "fare ~ C(zone, contr.treatment('b')) * bs(distance, df=5, include_intercept=True)",
-    "fare ~ C(rate) + I(distance**2) + {hour + 1} + np.sqrt(distance)",
+    "fare ~ C(rate) + I(distance**2) + {hour + 1} + np.sqrt(distance) + np.round(distance, 1)",
     "fare ~ hour + I(hour > 3) + C(hour > 3) + late + C(late)",
     "fare ~ C(zone, Treatment(reference='c d')):C(k):distance",
     "fare ~ C(zone):bs(hour, 3):C(k)",

@@ -45,6 +45,8 @@ def unread(text: str) -> str:
     for mark, name in (("`", "backtick"), ('"', "quote"), ("'", "quote")):
         if mark in plain:
             return f"a {name} {mark} has no other that closes it"
+    if re.search(r"[(+][^()]*\|[^()]*\)", plain):
+        return "random effects are asked of summaries: ps.summarise(data, partition_by=group).mixed(target, features)"
     function = re.search(r"\bas\.(\w+)\s*\(", plain)
     if function:
         word = "C(…)" if function[1] in ("factor", "character") else "the column alone"

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.sources.formula.arguments import check_arguments, check_constant, rounded
 from partsketch.sources.formula.dates import DATE_PARTS
 from partsketch.sources.formula.dialects import instead_of
 
@@ -30,7 +31,7 @@ FUNCTIONS: dict[str, Callable[..., Values]] = {
         *("floor", "ceil", "round", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
         *("minimum", "maximum", "clip", "where", "power", "hypot"),
     )
-}
+} | {"round": rounded}
 #: Functions of all rows together: what they need is found in a pass over the data, and kept.
 STATEFUL = ("center", "scale", "standardize")
 #: Those that give several columns.
@@ -223,10 +224,19 @@ def _check(tree: ast.AST, expression: Expression, outermost: bool = True) -> Non
             )
         if not tree.args or any(isinstance(argument, ast.Starred) for argument in tree.args):
             raise InputError(f"Cannot read {told}: the function needs a column.")
-        inner = tree.args[:1] if name == "C" else [*tree.args, *(keyword.value for keyword in tree.keywords)]
+        if name not in (*STATEFUL, *BASES, "C"):
+            check_arguments(tree, name, FUNCTIONS, repr(expression.unparsed(tree)))
+        # Lists are those of knots, and nothing is no number but where it stands for no bound.
+        named = [keyword.value for keyword in tree.keywords if not _is_nothing(keyword.value)]
+        inner = tree.args[:1] if name == "C" else [*tree.args, *named]
+        if name in BASES:
+            inner = [
+                part for given in inner for part in (given.elts if isinstance(given, ast.List | ast.Tuple) else [given])
+            ]
         if name in (*STATEFUL, *BASES) and any(called_by(node) in STATEFUL for part in inner for node in walk(part)):
             raise InputError(
-                f"Cannot use {told}: what is found of all rows cannot depend on what is found of all rows."
+                f"Cannot use {told}: what is found of all rows cannot depend on what is found of all rows: "
+                "make the inner one a column before."
             )
         for part in inner:
             _check(part, expression, False)
@@ -237,9 +247,11 @@ def _check(tree: ast.AST, expression: Expression, outermost: bool = True) -> Non
                 f"Cannot use {told}: of columns there are parts of dates, such as x.dt.hour, and no others."
             )
         return
-    allowed = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.List, ast.Tuple)
+    allowed = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare)
     if not isinstance(tree, allowed):
         raise InputError(f"Cannot use {told}: write numbers, columns, signs and functions.")
+    if isinstance(tree, ast.Constant):
+        check_constant(tree.value)
     parts = (
         [tree.op] if isinstance(tree, ast.BinOp | ast.UnaryOp) else tree.ops if isinstance(tree, ast.Compare) else []
     )
@@ -248,6 +260,10 @@ def _check(tree: ast.AST, expression: Expression, outermost: bool = True) -> Non
     for child in ast.iter_child_nodes(tree):
         if isinstance(child, ast.expr):
             _check(child, expression, False)
+
+
+def _is_nothing(tree: ast.AST) -> bool:
+    return isinstance(tree, ast.Constant) and tree.value is None
 
 
 def constants(call: ast.Call, names: tuple[str, ...]) -> dict[str, Any]:
