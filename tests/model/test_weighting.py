@@ -140,6 +140,29 @@ def test_weights_that_the_data_contradict_have_no_certificate() -> None:
         model.conf_int()
 
 
+def test_weights_that_come_out_equal_take_nothing_for_granted() -> None:
+    # A partition without noise of its own has no weight of its own, and its coefficients differ: that costs nothing.
+    frame = table(rows=(200,) * 6)
+    frame.loc[frame.site == 5, "y"] = 5.0
+    asked, rows = estimator(frame, weighting="information"), estimator(frame, weighting="rows")
+    np.testing.assert_array_equal(asked.coef_, rows.coef_)
+    assert asked.certificate_.excess_loss == rows.certificate_.excess_loss
+    assert "takes for granted" not in asked.certificate_.sentence
+
+
+def test_what_cannot_be_tested_is_said_once() -> None:
+    frame = table(rows=(1, 100, 100, 100, 100, 2000))
+    with pytest.warns(ps.PartsketchWarning, match=r"cannot be tested here \(partition 0 has too few rows to show"):
+        estimator(frame, weighting="information", sketch="orthogonal")
+
+
+def test_a_target_of_zeros_has_no_sign(recwarn: pytest.WarningsRecorder) -> None:
+    frame = table()
+    frame["y"] = -0.0
+    estimator(frame)
+    assert any("is constant (0 in every row)" in str(warning.message) for warning in recwarn)
+
+
 def test_samples_cannot_be_tested() -> None:
     frame = table()
     auto = estimator(frame, sketch="row_sample", sketch_size=60)

@@ -152,3 +152,27 @@ def test_short_sketches_and_refusals() -> None:
     huge = theory.read_sketch(1e6 * rng.standard_normal((D, D + 1)))
     with pytest.raises(InputError, match="reproduces the sketch of partition 1 almost exactly"):
         theory.stacked_fit([parts[0], huge, parts[1]], [100] * 3)
+
+
+def test_short_sketches_that_do_not_show_the_noise_of_each_are_refused() -> None:
+    # Sixteen sketches of one row, five columns: without the refusal intervals of 95% held in four of five fits.
+    rng, held, refused = np.random.default_rng(6), [], 0
+    for _ in range(200):
+        sketches = rng.standard_normal((16, 1, 6))
+        try:
+            certificate = theory.certify_stacked(
+                theory.stacked_fit([theory.read_sketch(sketch) for sketch in sketches], [1000] * 16)
+            )
+        except InputError:
+            refused += 1
+            continue
+        # Rows of large partitions: G is p times the identity, the minimal loss p per partition, and a* is zero.
+        solution = np.linalg.lstsq(sketches[:, 0, :-1], sketches[:, 0, -1])[0]
+        assert certificate.relative_confidence is not None
+        low, high = certificate.relative_confidence.interval(0.95)
+        held.append(bool(low <= solution @ solution <= high))
+    assert 0 < refused < 200
+    assert np.mean(held) >= 0.92
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match=r"12 sketch rows in all, .* do not show the noise of every partition"):
+        theory.stacked_fit([theory.read_sketch(sketch) for sketch in rng.standard_normal((12, 1, 6))], [1000] * 12)

@@ -56,7 +56,7 @@ def weighted_fit(summaries: Sequence[Summary], moments: FitMoments, choice: Stac
     if np.ptp(choice.weights) > 0:
         test = choice.agreement
         if test is None or test.p_value is None:
-            why = choice.reason if test is None else test.reason
+            why = choice.reason.partition(": ")[2] if test is None else test.reason
             raise InputError(
                 f"weights by information assume shared coefficients, which cannot be tested here ({why}); use "
                 "weighting='rows'"
@@ -138,7 +138,8 @@ def doubts(method: str, count: int, choice: StackChoice | None, estimate: Certif
     """Say how far what is stated of the loss may be off: of weights, of mixtures, of averages of few sketches."""
     if estimate.confidence is None:
         return ""
-    if choice is not None and choice.taken == "information":
+    # Weights that came out equal take nothing for granted.
+    if choice is not None and choice.taken == "information" and np.ptp(choice.weights) > 0:
         return (
             " This takes for granted that partitions share their coefficients: where they differ by less than the "
             "sketches show, more is lost. Use weighting='rows' for a certificate that does not assume it."

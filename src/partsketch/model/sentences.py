@@ -136,7 +136,8 @@ def target_warnings(target_range: NDArray[np.float64], names: Sequence[str]) -> 
     """Say which targets were rounded before they came, and which have one value only."""
     low, high = target_range
     constant = [
-        f"Target {name!r} is constant ({value:g} in every row): there is nothing to explain."
+        # A zero has no sign.
+        f"Target {name!r} is constant ({value + 0.0:g} in every row): there is nothing to explain."
         for name, value, is_constant in zip(names, low, low == high, strict=True)
         if is_constant
     ]

@@ -114,7 +114,8 @@ def _choice(summaries: Sequence[Summary], regression: Regression, target: str) -
     except InputError as error:
         why = str(error).rstrip(".")
     if least <= columns:
-        why = f"sketches of {least} rows do not show by themselves whether partitions share {columns} coefficients"
+        short = "a single row" if least == 1 else f"{least} rows"
+        why = f"sketches of {short} do not show by themselves whether partitions share {columns} coefficients"
     if regression.weighting == "auto":
         return StackChoice("rows", equal, 0.0, f"nothing can be said of weights: {why}")
     sizes, counts = [summary.height for summary in summaries], [summary.row_count for summary in summaries]

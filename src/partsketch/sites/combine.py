@@ -234,7 +234,8 @@ def _constant_targets(summaries: Sequence[Summary], regression: Regression) -> l
         ones, values = joined_rows(centre, *summaries).high[:, [summaries[0].columns.index(INTERCEPT), place]].T
         level = float(ones @ values) / float(ones @ ones) if ones.any() else 0.0
         rest = np.linalg.norm(values - level * ones)
-        level += float(centre[place])
+        # A zero has no sign.
+        level += float(centre[place]) + 0.0
         # Both columns were summed in the same order: what is left of a constant is rounding.
         if rest <= RANK_TOLERANCE * np.linalg.norm(ones) * abs(level):
             sentences.append(f"Target {target!r} is constant ({level:g} in every row): there is nothing to explain.")

@@ -154,7 +154,7 @@ def moments_of_parts(
         require_sketch_size(part.row_count, rank, index)
         if rotation <= part.rank + 1:
             raise InputError(
-                f"partition {index} has {int(counts[index])} rows of rank {part.rank}, too few to show its noise."
+                f"partition {index} has too few rows to show its noise: {int(counts[index])} of rank {part.rank}."
             )
     if counts.sum() <= ranks.sum():
         raise InputError(

@@ -32,6 +32,7 @@ from partsketch.theory.gram_pairs import GramPairs
 from partsketch.theory.measured_noise import MeasuredNoise
 from partsketch.theory.moments import PartitionMoments, moments_of
 from partsketch.theory.pooled_scatter import in_pooled_coordinates
+from partsketch.theory.stack_checks import require_openness, require_rows, require_told_apart
 from partsketch.theory.stack_step import gaps_to_exact, no_matrices, price_of_following, step_towards_exact
 from partsketch.theory.turned_grams import parts_of
 
@@ -185,13 +186,15 @@ def stacked_fit(
     pooled = PartitionMoments(stacked, int(sizes.sum()), parts[0].free_columns, int(counts.sum()))
     rank = pooled.rank
     require_sketch_size(float(sizes.sum()), rank)
-    _require_rows(counts.sum(), rank)
+    require_rows(counts.sum(), rank)
     finite = np.isfinite(rotations)
     sampling = np.where(finite, 1 - sizes / np.where(finite, rotations, 1.0), 1.0)
     grams, scores, losses = in_pooled_coordinates(np.split(stacked, np.cumsum(heights)[:-1]), pooled)
     del stacked
-    _require_openness(np.trace(grams, axis1=1, axis2=2), sizes, rank)
+    require_openness(np.trace(grams, axis1=1, axis2=2), sizes, rank)
     weighted = bool(np.ptp(given) > 0)
+    if not weighted or measured is None:
+        require_told_apart(grams, sizes, rank)
     variances, departures = _second_moments(grams, scores, losses, sizes, 0 if weighted else _ROUNDS)
     metric = np.tensordot(1 / given, grams, axes=1)
     noise, known = np.maximum(variances, 0.0) * sizes / counts, measured if weighted else None
@@ -242,20 +245,6 @@ def stack_weights(weights: ArrayLike | None, count: int) -> FloatArray:
     if values.shape != (count,) or not np.all(np.isfinite(values)) or np.any(values <= 0):
         raise InputError(f"weights must be {count} positive numbers, one per sketch.")
     return np.asarray(values / values.mean())
-
-
-def _require_rows(rows: float, rank: int) -> None:
-    if rows <= rank:
-        raise InputError(f"{rows:g} rows of rank {rank} leave nothing to estimate the noise from: use more rows.")
-
-
-def _require_openness(shares: FloatArray, sizes: FloatArray, rank: int) -> None:
-    for index, (share, size) in enumerate(zip(shares, sizes, strict=True)):
-        if share * (1 + 1 / max(rank, 1)) >= size:
-            raise InputError(
-                f"the stacked fit reproduces the sketch of partition {index} almost exactly, so nothing can be said of "
-                "its error: use a larger sketch_size there."
-            )
 
 
 def _second_moments(
