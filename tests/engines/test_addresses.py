@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -106,6 +107,48 @@ def test_a_server_of_the_same_protocol_is_not_ray() -> None:
     try:
         with pytest.raises(InputError, match="No Ray Client server answers"), get_engine(f"ray://127.0.0.1:{port}"):
             pass
+    finally:
+        server.stop(None)
+
+
+def test_a_server_that_wants_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As every cluster does that newer versions of Ray start: without one, Ray itself would try for half a minute."""
+    need("ray")
+    import grpc
+
+    def refuse(request: object, context: grpc.ServicerContext) -> bytes:
+        if ("authorization", "Bearer right") not in [tuple(pair) for pair in context.invocation_metadata()]:
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "Invalid or missing authentication token")
+        return b""
+
+    methods = {"ClusterInfo": grpc.unary_unary_rpc_method_handler(refuse)}
+    server = grpc.server(ThreadPoolExecutor(max_workers=1))
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("ray.rpc.RayletDriver", methods)])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    channel = grpc.insecure_channel
+    shown = "wrong"
+
+    def met(*given: object, **options: object) -> None:
+        raise ConnectionError("met")
+
+    class Shows(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]
+        def intercept_unary_unary(self, go_on: Any, call: Any, request: Any) -> Any:
+            shows = SimpleNamespace(metadata=[("authorization", f"Bearer {shown}")], credentials=None, compression=None)
+            shows.method, shows.timeout, shows.wait_for_ready = call.method, call.timeout, call.wait_for_ready
+            return go_on(shows, request)
+
+    monkeypatch.setattr(
+        "ray._private.grpc_utils.init_grpc_channel", lambda place: grpc.intercept_channel(channel(place), Shows())
+    )
+    try:
+        with pytest.raises(InputError, match=r"asks for its token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN"):
+            get_engine(f"ray://127.0.0.1:{port}").__enter__()
+        shown = "right"
+        # Now Ray itself is asked, which this server does not understand.
+        monkeypatch.setattr("ray.init", met)
+        with pytest.raises(InputError, match=r"No Ray runtime can be reached at .*: met"):
+            get_engine(f"ray://127.0.0.1:{port}").__enter__()
     finally:
         server.stop(None)
 

@@ -254,8 +254,10 @@ def test_what_java_says_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
                 "An error occurred while calling None.\n: java.lang.Odd: No room here.\n\tat Odd.java:1\n"
             )
 
-    with pytest.raises(InputError, match=r"can be started \(spark\): java\.lang\.Odd: No room here\.$"):
-        engine_module._start(SimpleNamespace(builder=Builder()), "local[1]", "spark")
+    monkeypatch.setattr(engine_module, "_running", lambda session_class: None)
+    monkeypatch.setattr(engine_module, "import_session", lambda: SimpleNamespace(builder=Builder()))
+    with pytest.raises(InputError, match=r"can be started \(spark://local\[1\]\): java\.lang\.Odd: No room here\.$"):
+        SparkEngine("spark://local[1]")
 
 
 def test_another_thread_does_not_stop_the_session(spark_engine: Any) -> None:

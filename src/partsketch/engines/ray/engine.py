@@ -122,18 +122,41 @@ def _meet_server(address: str) -> None:
     from ray.core.generated.ray_client_pb2 import ClusterInfoRequest, ClusterInfoType
     from ray.core.generated.ray_client_pb2_grpc import RayletDriverStub
 
+    # Proxies and other servers take such channels, too: they do not know the question.
+    ping = ClusterInfoRequest(type=ClusterInfoType.PING)
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def understands(channel: Any, seconds: float) -> bool:
+        """Tell whether the question is answered; whoever wants a token for that has understood it."""
+        try:
+            RayletDriverStub(channel).ClusterInfo(ping, timeout=seconds, wait_for_ready=True)
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.UNAUTHENTICATED:
+                raise
+            return False
+        return True
+
+    answered: list[bool] = []
+
     def ready(seconds: float) -> None:
-        with grpc.insecure_channel(f"[{host}]:{port}" if ":" in host else f"{host}:{port}") as channel:
-            # Proxies and other servers take such channels, too: they do not know the question.
-            ping = ClusterInfoRequest(type=ClusterInfoType.PING)
+        with grpc.insecure_channel(place) as channel:
+            answered.append(understands(channel, seconds))
+        if not answered[0]:
+            # This one shows the token that Ray knows of. Where the module is not, Ray may try for itself.
             try:
-                RayletDriverStub(channel).ClusterInfo(ping, timeout=seconds, wait_for_ready=True)
-            except grpc.RpcError as error:
-                # Who asks for a token, which Ray itself will show, has understood.
-                if error.code() != grpc.StatusCode.UNAUTHENTICATED:
-                    raise
+                from ray._private.grpc_utils import init_grpc_channel
+            except ImportError:
+                answered.append(True)
+                return
+            with init_grpc_channel(place) as channel:
+                answered.append(understands(channel, seconds))
 
     greet(address, "Ray Client server", ready)
+    if not answered[-1]:
+        raise InputError(
+            f"The Ray cluster at {address} asks for its token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what "
+            "'ray get-auth-token' prints there."
+        )
 
 
 def _versions(ray: Any) -> dict[str, object]:
