@@ -162,6 +162,14 @@ def test_one_outlier_does_not_squash_the_forest_plot() -> None:
     assert places[1] - places[0] > 50
 
 
+def test_models_of_other_columns_stand_beside_one_another() -> None:
+    models = [ps.fit(table(500), "y", ["x0"]), ps.fit(table(500), "y ~ 0 + x0 + x1"), ps.fit(table(500), "x1", ["x0"])]
+    page = render(entries_of(models))
+    shown = coefficient_table(entries_of(models), 0.95)
+    assert ("y", "x1") in {(row.target, row.name) for row in shown.rows if row.estimates[0] is None}
+    assert page.count("<tr data-name=") == len(shown.rows) == 5
+
+
 def test_several_targets_have_their_own_figures() -> None:
     model = ps.fit(table(800), target=["y", "x0"], method="partition", n_partitions=2, random_state=0)
     page = render(entries_of([model], data=table(800)))
