@@ -148,7 +148,7 @@ def test_ugly_instruments() -> None:
         constant=7.0,
         only=1.0 * (ROWS["g"] == 4),
         determined=ROWS["tax"] - 2 * ROWS["rain"],
-        near=ROWS["tax"] + 1e-9 * np.random.default_rng(1).normal(size=len(ROWS)),
+        near=ROWS["tax"] + 1e-11 * np.random.default_rng(1).normal(size=len(ROWS)),
     )
     summaries = ps.summarise(rows, [name for name in rows if name != "g"], partition_by="g")
     for vcov in ("iid", "CRV1"):

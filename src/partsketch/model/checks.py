@@ -108,6 +108,7 @@ def checked_inference(inference: Inference) -> Inference:
         around = replace(around, standard_errors=None, degrees_of_freedom=None, covariance=None, reason=reason)
     kept: dict[str, object] = {"around_exact": around}
     if not _hold(inference.standard_errors, inference.degrees_of_freedom, inference.covariance):
+        kept["covariance_root"] = None
         kept |= {"standard_errors": None, "degrees_of_freedom": None, "covariance": None, "reason": reason}
     if inference.standard_errors is None and not inference.reason:
         kept["reason"] = reason

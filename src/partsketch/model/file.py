@@ -19,7 +19,7 @@ from partsketch.model.schema import model_of
 
 FILE_FORMAT = "partsketch model"
 #: Raised when the keys of a saved model change; `tests/model_keys.json` remembers them.
-FILE_VERSION = 9
+FILE_VERSION = 10
 #: Most bytes of a model file: ten million numbers.
 LARGEST_FILE = 2**28
 

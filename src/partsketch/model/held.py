@@ -6,13 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.model.coordinates import SMALLEST_SIZE
+from partsketch.common.linalg.blas import triangular_factor
+from partsketch.model.coordinates import SMALLEST_SIZE, Coordinates
 
 FloatArray = NDArray[np.float64]
 
 #: With more columns than these the covariance is not kept: it is their square.
 MOST_COLUMNS_WITH_COVARIANCE = 1000
 
+#: With a larger condition number the covariance loses more than six digits of some sums.
+_SAFE_CONDITION = 1e3
 
 #: Squares above this are known to nine digits, like what is stated of exact fits.
 _NINE_DIGITS = 2.0**-1044
@@ -50,6 +53,19 @@ def lengths(lines: FloatArray) -> FloatArray:
     known = (largest > 0) & np.isfinite(largest)
     exponents = np.where(known, np.frexp(np.where(known, largest, 1.0))[1], 0)
     return np.asarray(np.ldexp(np.linalg.norm(np.ldexp(lines, -exponents), axis=0), exponents))
+
+
+def root_kept(lines: FloatArray, coordinates: Coordinates, condition: float) -> FloatArray | None:
+    """Return a root of the covariance of the value at the centre and the slopes, where one is kept; lines are a root.
+
+    Of nearly dependent columns, and of columns far from zero, the covariance has lost digits of some sums of
+    coefficients twice over: where it is made of the root these are lost once. Elsewhere it says all.
+    """
+    far = float(np.abs(coordinates.locations[1:]).max(initial=0.0)) if coordinates.free else 0.0
+    few = lines.shape[1] <= MOST_COLUMNS_WITH_COVARIANCE
+    if not few or max(condition, far) <= _SAFE_CONDITION or not np.isfinite(lines).all():
+        return None
+    return triangular_factor(lines) if len(lines) > lines.shape[1] else lines
 
 
 def no_covariance(columns: int) -> InputError:

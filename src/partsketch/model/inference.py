@@ -19,7 +19,7 @@ from partsketch.model.around_exact import (
 from partsketch.model.cancellation import known_loss
 from partsketch.model.certificate_estimates import weighted_fit
 from partsketch.model.explained import estimated_r_squared, known_r_squared, of_averaged_fit
-from partsketch.model.held import MOST_COLUMNS_WITH_COVARIANCE, held, held_covariance
+from partsketch.model.held import MOST_COLUMNS_WITH_COVARIANCE, held, held_covariance, root_kept
 from partsketch.model.kept_intervals import KeptIntervals
 from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
@@ -80,6 +80,9 @@ class Inference:
     vcov
         What the standard errors assume: "iid" noise as above; "HC0" to "HC3": a variance of its own in every row; or
         "CRV1", "CRV3", "wild": partitions, or the values of a column, are clusters.
+    covariance_root
+        H with HᵀH the covariance of the value at the centre (where there is an intercept) and the slopes: kept for
+        tests and predictions where the covariance has lost digits of sums of coefficients; None elsewhere.
     wild, inverted
         P-values and intervals of the wild bootstrap, or of inverted tests where standard errors do not suffice.
     """
@@ -98,6 +101,7 @@ class Inference:
     around_exact: AroundExact
     level_covariance: FloatArray | None = None
     vcov: str = "iid"
+    covariance_root: FloatArray | None = None
     wild: WildInference | None = None
     inverted: KeptIntervals | None = None
 
@@ -134,8 +138,8 @@ def infer(
     certificate: Certificate,
 ) -> Inference:
     """Return what is known of the coefficients of target `number`; its certificate is in units of the summaries."""
-    weights = combination.weights[:, number]
-    averaged = method in ("average", "partition")
+    known = (method, summaries, combination, regression, number)
+    weights, averaged = combination.weights[:, number], method in ("average", "partition")
     estimated = METHODS[method].sketched or combination.solutions[0].inverse == "estimated"
     spread: CoefficientCovariance | None = None
     if averaged and len(combination.solutions) > 1:
@@ -154,7 +158,7 @@ def infer(
                 require_determined(combination.solutions, averaged)
                 if averaged and len(summaries) > 1:
                     require_one_truth(method, moments, certificate.heterogeneity)
-                covariance = _covariance(method, summaries, combination, regression, number, moments)
+                covariance = _covariance(*known, moments)
                 errors = _restored_errors(covariance, regression, number)
         except InputError as error:
             reason = str(error).rstrip(".")
@@ -179,11 +183,20 @@ def infer(
         noise_variance_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
         r_squared_of=EXACT_FIT if method in ("stack", "whole") else THIS_FIT,
         covariance=None if errors is None else _kept_covariance(covariance, errors, regression, number),
-        around_exact=infer_around_exact(
-            method, summaries, combination, regression, number, moments, certificate.heterogeneity
-        ),
+        around_exact=infer_around_exact(*known, moments, certificate.heterogeneity),
         level_covariance=None if errors is None else level_covariance(covariance, regression, number),
+        covariance_root=None if errors is None else _kept_root(covariance, combination, regression, number),
     )
+
+
+def _kept_root(
+    covariance: CoefficientCovariance | None, combination: Combination, regression: Regression, number: int
+) -> FloatArray | None:
+    coordinates = regression.coordinates
+    if covariance is None or covariance.root is None or coordinates is None:
+        return None
+    lines = (coordinates.scaling(number) @ covariance.root).T
+    return root_kept(lines, coordinates, combination.solutions[0].condition)
 
 
 def level_covariance(

@@ -13,8 +13,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.shown import ShownAsText
 from partsketch.common.student import half_width, p_values
 from partsketch.common.units import p_value_phrase
-from partsketch.model.coordinates import LARGEST_ROUNDING
-from partsketch.model.held import no_covariance
+from partsketch.model.held import lengths, no_covariance
 from partsketch.model.kept_intervals import KeptIntervals
 from partsketch.model.restrictions import read_restrictions
 
@@ -29,6 +28,9 @@ SUBJECTS = {TRUTH: "the true coefficients", EXACT: "the coefficients of exact le
 
 #: Sums of squares of the same rows differ by less than this part: 1 - R² has lost at most six digits of sixteen.
 _SAME_ROWS, _LEAST_LEFT = 1e-8, 1e-6
+
+#: What rounding may be of a statistic: the digits that are shown hold.
+_LARGEST_ROUNDING = 1e-6
 
 _HIDDEN = (
     "Columns nearly determine one another, and rounding hides how sure the restricted sums of their coefficients are: "
@@ -170,39 +172,85 @@ def tested(model: Model, restrictions: str | Model, of: str, target: str | None)
     inference = model.inferences[number]
     if of == TRUTH:
         inference.errors_of("model")
-    covariance = inference.covariance if of == TRUTH else inference.around_exact.covariance
+    if of == TRUTH:
+        return tested_in(model, number, matrix, values, spread.freedom)
+    covariance = inference.around_exact.covariance
     if covariance is None:
         raise no_covariance(len(spread.centre))
-    return f_test(matrix, values, spread.centre, covariance, spread.freedom, of)
+    away = matrix @ spread.centre - values
+    return _f_test(away, _by_covariance(matrix, covariance), spread.freedom, of)
 
 
-def f_test(
-    matrix: FloatArray, values: FloatArray, centre: FloatArray, covariance: FloatArray, freedom: float, of: str
-) -> RestrictionTest:
-    """Return the F test of `matrix @ coefficients = values`."""
-    from scipy.special import fdtrc
+def tested_in(model: Model, number: int, matrix: FloatArray, values: FloatArray, freedom: float) -> RestrictionTest:
+    """Return the F test of `matrix @ coefficients = values` for the true coefficients of a target."""
+    inference, centre = model.inferences[number], model.column_coefficients[:, number]
+    if inference.covariance is None:
+        raise no_covariance(len(centre))
+    if inference.covariance_root is None:
+        return _f_test(matrix @ centre - values, _by_covariance(matrix, inference.covariance), freedom, TRUTH)
+    if model.column_names != model.feature_names:
+        # The intercept is the value at the centre less what the slopes add up to there.
+        matrix = np.hstack([matrix[:, :1], matrix[:, 1:] - matrix[:, :1] * model.centre])
+        centre = np.concatenate([model.level[[number]], centre[1:]])
+    return _f_test(matrix @ centre - values, _by_root(matrix, inference.covariance_root), freedom, TRUTH)
 
-    away, spread = matrix @ centre - values, matrix @ covariance @ matrix.T
+
+class _Restricted(NamedTuple):
+    """How restricted sums vary: their standard errors, and eigenvalues and vectors of their correlations."""
+
+    scale: FloatArray
+    eigenvalues: FloatArray
+    vectors: FloatArray
+
+
+def _by_covariance(matrix: FloatArray, covariance: FloatArray) -> _Restricted:
+    spread = matrix @ covariance @ matrix.T
     # No term of these sums is larger than the product of two such sums, and each is rounded to a double.
     added = np.abs(matrix) @ np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    if not added.all():
-        raise InputError("A restriction is on coefficients that have no variance: leave dependent columns out of it.")
     # Restrictions on columns of other units have variances of other sizes: compare them in their own.
     scale = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
-    rounding = float(np.finfo(np.float64).eps)
-    if not (rounding * np.square(added) <= LARGEST_ROUNDING * np.square(scale)).all():
-        raise InputError(_HIDDEN)
+    _require_digits(added, np.square(added), np.square(scale))
     eigenvalues, vectors = np.linalg.eigh(spread / np.outer(scale, scale))
-    if eigenvalues[0] < 1e-12 * eigenvalues[-1]:
+    _require_independent(eigenvalues[0], eigenvalues[-1], 1e-12)
+    _require_digits(added, np.sum(np.square(added / scale)), eigenvalues[0])
+    return _Restricted(scale, eigenvalues, vectors)
+
+
+def _by_root(matrix: FloatArray, root: FloatArray) -> _Restricted:
+    """Return the same from a root, which takes no square of what nearly cancels."""
+    lines, added = matrix @ root.T, np.abs(matrix) @ lengths(root)
+    scale = lengths(lines.T)
+    _require_digits(added, added, scale)
+    vectors, sizes, _ = np.linalg.svd(lines / scale[:, None])
+    smallest = sizes[-1] if len(lines) <= lines.shape[1] else 0.0
+    _require_independent(smallest, sizes[0], 1e-13)
+    _require_digits(added, np.linalg.norm(added / scale), smallest)
+    return _Restricted(scale, np.square(sizes), vectors)
+
+
+def _require_digits(added: FloatArray, rounded: Any, left: Any) -> None:
+    """Refuse sums of which rounding leaves too little."""
+    if not added.all():
+        raise InputError("A restriction is on coefficients that have no variance: leave dependent columns out of it.")
+    if not (float(np.finfo(np.float64).eps) * rounded <= _LARGEST_ROUNDING * left).all():
+        raise InputError(_HIDDEN)
+
+
+def _require_independent(smallest: float, largest: float, least: float) -> None:
+    if smallest < least * largest:
         raise InputError(
             "The restrictions are not independent, are on dependent columns, or are more than there are clusters: "
             "state each thing once, and fewer of them."
         )
-    if rounding * float(np.sum(np.square(added / scale))) > LARGEST_ROUNDING * eigenvalues[0]:
-        raise InputError(_HIDDEN)
-    turned = vectors.T @ (away / scale)
-    statistic = float(np.sum(turned**2 / eigenvalues)) / len(values)
-    return RestrictionTest(statistic, (len(values), freedom), float(fdtrc(len(values), freedom, statistic)), of)
+
+
+def _f_test(away: FloatArray, restricted: _Restricted, freedom: float, of: str) -> RestrictionTest:
+    from scipy.special import fdtrc
+
+    count = len(away)
+    turned = restricted.vectors.T @ (away / restricted.scale)
+    statistic = float(np.sum(turned**2 / restricted.eigenvalues)) / count
+    return RestrictionTest(statistic, (count, freedom), float(fdtrc(count, freedom, statistic)), of)
 
 
 def _nested(model: Model, smaller: Model) -> tuple[FloatArray, FloatArray]:

@@ -6,15 +6,15 @@ the slopes add.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
-from partsketch.model.coordinates import LARGEST_ROUNDING
-from partsketch.model.held import no_covariance
+from partsketch.model.held import lengths, no_covariance
 
 if TYPE_CHECKING:
     from partsketch.model.model import Model
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 _BLOCK_ROWS = 65536
+
+#: What rounding may be of a standard error: the digits that are shown hold.
+_LARGEST_ROUNDING = 1e-6
 
 
 def checked(row_numbers: NDArray[np.int64], values: FloatArray) -> FloatArray:
@@ -42,8 +45,8 @@ def blocks_with_errors(model: Model, source: Source) -> Iterator[tuple[NDArray[n
             "How sure the intercepts of absorbed levels are is not known, and so no interval of a prediction: encode "
             "the column instead (encode=True)."
         )
-    covariances = [_covariance(model, number) for number in range(len(model.target_names))]
-    free = len(covariances[0]) - len(model.feature_names)
+    spreads = [_spread(model, number) for number in range(len(model.target_names))]
+    free = len(model.column_names) - len(model.feature_names)
     buffer = np.empty((len(model.feature_names), _BLOCK_ROWS))
     for block in source.read(0, None, _BLOCK_ROWS):
         columns = buffer[:, : len(block)]
@@ -51,30 +54,14 @@ def blocks_with_errors(model: Model, source: Source) -> Iterator[tuple[NDArray[n
         around = np.ones((len(block), free + len(columns)))
         around[:, free:] = (columns - model.centre[:, None]).T if free else columns.T
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = [_squares(around, covariance, block.row_numbers) for covariance in covariances]
-            values, errors = model.predicted(columns), np.sqrt(np.column_stack(squares))
+            values = model.predicted(columns)
+            errors = np.column_stack([spread(around, block.row_numbers) for spread in spreads])
         checked(block.row_numbers, np.hstack([values, errors]))
         yield block.row_numbers, values, errors
 
 
-def _squares(around: FloatArray, covariance: FloatArray, row_numbers: NDArray[np.int64]) -> FloatArray:
-    """Return the variances of predictions, unless rounding hides one: those of nearly dependent columns cancel."""
-    squares = np.maximum(np.einsum("ij,ij->i", around @ covariance, around), 0.0)
-    # No term is larger than the product of two such sums, and each is rounded to a double.
-    added = np.square(np.abs(around) @ np.sqrt(np.maximum(np.diagonal(covariance), 0.0)))
-    hidden = float(np.finfo(np.float64).eps) * added > LARGEST_ROUNDING * squares
-    if hidden.any():
-        raise InputError(
-            "There are no intervals, for rounding hides how sure the prediction of row "
-            f"{row_numbers[np.argmax(hidden)]} is: where columns nearly determine one another give "
-            "differences of them, or leave some out; where robust errors see no noise in a coefficient ask for "
-            "vcov='iid'. Predictions alone are not touched by it."
-        )
-    return np.asarray(squares)
-
-
-def _covariance(model: Model, number: int) -> FloatArray:
-    """Return the covariance of the value at the centre and the slopes, or say why there is none."""
+def _spread(model: Model, number: int) -> Callable[[FloatArray, NDArray[np.int64]], FloatArray]:
+    """Return what makes standard errors of rows around the centre, or say why there are none."""
     inference = model.inferences[number]
     inference.errors_of("model")
     if inference.wild is not None:
@@ -82,10 +69,39 @@ def _covariance(model: Model, number: int) -> FloatArray:
     measured = model.column_names != model.feature_names and inference.level_covariance is None
     if inference.covariance is None or measured:
         raise no_covariance(len(inference.errors_of("model")[0]))
+    if inference.covariance_root is not None:
+        return partial(_by_root, inference.covariance_root)
     matrix = inference.covariance.copy()
     if inference.level_covariance is not None:
         matrix[0] = matrix[:, 0] = inference.level_covariance
-    return matrix
+    return partial(_by_covariance, matrix)
+
+
+def _by_covariance(covariance: FloatArray, around: FloatArray, row_numbers: NDArray[np.int64]) -> FloatArray:
+    squares = np.maximum(np.einsum("ij,ij->i", around @ covariance, around), 0.0)
+    # No term is larger than the product of two such sums, and each is rounded to a double.
+    added = np.square(np.abs(around) @ np.sqrt(np.maximum(np.diagonal(covariance), 0.0)))
+    _require_digits(added, squares, row_numbers)
+    return np.asarray(np.sqrt(squares))
+
+
+def _by_root(root: FloatArray, around: FloatArray, row_numbers: NDArray[np.int64]) -> FloatArray:
+    """Return the same from a root, which takes no square of what nearly cancels."""
+    errors = lengths(root @ around.T)
+    _require_digits(np.abs(around) @ lengths(root), errors, row_numbers)
+    return errors
+
+
+def _require_digits(added: FloatArray, left: FloatArray, row_numbers: NDArray[np.int64]) -> None:
+    """Refuse rows of whose errors rounding leaves too little: those of nearly dependent columns cancel."""
+    hidden = float(np.finfo(np.float64).eps) * added > _LARGEST_ROUNDING * left
+    if hidden.any():
+        raise InputError(
+            "There are no intervals, for rounding hides how sure the prediction of row "
+            f"{row_numbers[np.argmax(hidden)]} is: where columns nearly determine one another give "
+            "differences of them, or leave some out; where robust errors see no noise in a coefficient ask for "
+            "vcov='iid'. Predictions alone are not touched by it."
+        )
 
 
 def blocks_with_intervals(

@@ -210,6 +210,9 @@ def check_inference(inference: Inference, field: str, columns: int) -> None:
         raise FieldError(f"'{field}.level_covariance' has another shape than the standard errors")
     if inference.level_covariance is not None and inference.level_covariance[0] < 0:
         raise FieldError(f"'{field}.level_covariance' begins with a variance below zero")
+    root = inference.covariance_root
+    if root is not None and (inference.covariance is None or root.ndim != 2 or root.shape[1] != columns):
+        raise FieldError(f"'{field}.covariance_root' has another shape than the covariance, or there is none")
     if (inference.wild is not None) != (inference.vcov == "wild"):
         raise FieldError(f"'{field}.wild' does not go with '{field}.vcov'")
     for name, kept in (("wild", inference.wild), ("inverted", inference.inverted)):

@@ -20,7 +20,7 @@ from partsketch.common.linalg.blas import triangular_factor
 from partsketch.common.linalg.double_double import DoubleDouble, factor_gram
 from partsketch.common.linalg.double_double_product import product
 from partsketch.common.linalg.solution import Solution
-from partsketch.model.held import lengths, level_held, product_held
+from partsketch.model.held import lengths, level_held, product_held, root_kept
 from partsketch.model.inference import Inference
 from partsketch.model.unseen import unseen_noise, without_noise
 from partsketch.questions.wild import Bootstrap, wild_bootstrap
@@ -191,6 +191,7 @@ def clustered(
         degrees_of_freedom=float(count - 1),
         covariance=product_held(root),
         level_covariance=level_held(around_centre) if coordinates.free else None,
+        covariance_root=root_kept(around_centre, coordinates, solution.condition),
         reason="",
         vcov=vcov,
     )

@@ -19,10 +19,10 @@ from partsketch.common.linalg.solution import Solution
 from partsketch.common.linalg.solve import ROUNDING, factor_of_rows, solve_least_squares
 from partsketch.model.certificate import unavailable_certificate
 from partsketch.model.explained import is_rounding
-from partsketch.model.held import lengths, level_held, no_covariance, product_held
+from partsketch.model.held import lengths, level_held, no_covariance, product_held, root_kept
 from partsketch.model.inference import Inference, restored_variance
 from partsketch.model.instruments import FirstStage, InstrumentTests, Overidentification
-from partsketch.model.intervals import TRUTH, f_test
+from partsketch.model.intervals import tested_in
 from partsketch.model.model import Model
 from partsketch.model.unseen import unseen_noise
 from partsketch.questions.choice import Names, as_names, expanded, require_column, require_distinct
@@ -210,6 +210,7 @@ def _inference(stages: _Stages, inference: Inference, vcov: str) -> tuple[Infere
         noise_variance=restored_variance(variance, question.regression, 0),
         covariance=product_held(root),
         level_covariance=level_held(around) if coordinates.free else None,
+        covariance_root=root_kept(around, coordinates, solution.condition),
         reason="",
         vcov=vcov,
     )
@@ -233,11 +234,8 @@ def _first_stage(summaries: Summaries, stages: _Stages, name: str, vcov: str, in
     assert inference.degrees_of_freedom is not None
     width = len(model.column_names)
     matrix = np.eye(width)[width - stages.excluded :]
-    coefficients = model.column_coefficients[:, 0]
     try:
-        test = f_test(
-            matrix, np.zeros(len(matrix)), coefficients, inference.covariance, inference.degrees_of_freedom, TRUTH
-        )
+        test = tested_in(model, 0, matrix, np.zeros(len(matrix)), inference.degrees_of_freedom)
     except InputError as error:
         fewer = "" if vcov == "iid" else ", or are not fewer than the clusters"
         raise InputError(

@@ -22,7 +22,7 @@ from partsketch.fitting.robust.strips import kept_numbers, takes_clusters
 from partsketch.fitting.robust.two_ways import NOT_POSITIVE, two_way_spread
 from partsketch.fitting.robust.vcov import CRV, clusters_of, kind_of
 from partsketch.fitting.robust.within import Absorbed
-from partsketch.model.held import MOST_COLUMNS_WITH_COVARIANCE, lengths, level_held, product_held
+from partsketch.model.held import MOST_COLUMNS_WITH_COVARIANCE, lengths, level_held, product_held, root_kept
 from partsketch.model.inference import Inference
 from partsketch.model.model import Model
 from partsketch.model.regression import Regression
@@ -208,6 +208,7 @@ def _inference(
         degrees_of_freedom=float(freedom),
         covariance=product_held(line) if few else None,
         level_covariance=level_held(around_centre) if coordinates.free and few else None,
+        covariance_root=root_kept(around_centre, coordinates, solution.condition) if lost_digits < 1e3 else None,
         reason="",
         vcov=request.kind,
     )

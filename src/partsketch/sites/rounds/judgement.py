@@ -189,6 +189,7 @@ def _inference(
             degrees_of_freedom=None,
             covariance=None,
             level_covariance=None,
+            covariance_root=None,
             reason=str(error).rstrip("."),
             around_exact=around,
         )
@@ -202,6 +203,7 @@ def _inference(
         noise_variance=restored_variance(noise, start.regression, number),
         covariance=held_covariance(matrix, errors) if columns <= MOST_COLUMNS_WITH_COVARIANCE else None,
         level_covariance=level_covariance(of_truth, start.regression, number),
+        covariance_root=None,
         reason="",
         around_exact=around,
     )
