@@ -119,6 +119,8 @@ def test_a_model_with_instruments_is_kept(tmp_path: Any) -> None:
         (("fare", [], ["tax"]), "at least one endogenous"),
         (("fare", "price", ["price"]), "named twice"),
         (("fare", "price", ["snow"]), "no column 'snow'"),
+        ((["fare", "night"], "price", ["tax"]), "name one column"),
+        ((None, "price", ["tax"]), "name one column"),
     ],
 )
 def test_what_cannot_be_asked(asked: tuple[Any, ...], message: str) -> None:
@@ -159,7 +161,7 @@ def test_ugly_instruments() -> None:
             assert model.instruments is not None
             assert model.instruments.overidentification is None
             assert any("leaves no residuals" in sentence for sentence in model.record.warnings)
-        with pytest.raises(ps.InputError, match="determine 'determined' exactly"):
+        with pytest.raises(ps.InputError, match="leave nothing of 'determined' but rounding"):
             summaries.instrument("fare", "determined", ["tax", "rain"], "night", vcov=vcov)
         with pytest.raises(ps.InputError, match="The first stage of 'price' cannot be tested"):
             summaries.instrument("fare", "price", ["tax", "near"], "night", vcov=vcov)

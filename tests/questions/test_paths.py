@@ -149,6 +149,7 @@ def test_folds_may_be_given_and_are_checked() -> None:
     for keywords, message in [
         ({"folds": 11}, "need at least as many partitions"),
         ({"folds": 1}, "at least two folds"),
+        ({"folds": None}, "folds is None"),
         ({"folds": [0, 1]}, "give the fold of each"),
         ({"alphas": [0.0]}, "positive numbers"),
         # Not the penalties 2 and 5.
@@ -160,6 +161,10 @@ def test_folds_may_be_given_and_are_checked() -> None:
             summaries.ridge_path("y", **keywords)  # type: ignore[arg-type]
     with pytest.raises(ps.InputError, match="l1_ratio is 0"):
         summaries.lasso_path("y", l1_ratio=0)
+    path = summaries.ridge_path("y")
+    for wrong in (None, [1.0], 0, float("inf")):
+        with pytest.raises(ps.InputError, match="give a positive number"):
+            path.model(wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["ridge", "lasso"])

@@ -5,7 +5,7 @@ Factors of the folds before and after are stacked from both ends; nothing is eve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +31,7 @@ class Fold:
 
 def deal(count: int, folds: int | Sequence[int]) -> list[list[int]]:
     """Return the partitions of every fold: dealt one after the other, or as a list says for each partition."""
-    if isinstance(folds, bool | float | str):
+    if isinstance(folds, bool | float | str) or not isinstance(folds, int | np.integer | Iterable):
         raise InputError(f"folds is {folds!r}: give a whole number, or the fold of each partition.")
     if not isinstance(folds, int | np.integer):
         given = list(folds)

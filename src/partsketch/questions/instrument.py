@@ -82,6 +82,8 @@ def instrument(
     explained, outside, included = (
         tuple(expanded(as_names(names), encoding)) for names in (endogenous, instruments, exogenous)
     )
+    if not isinstance(target, str):
+        raise InputError(f"target is {target!r}: name one column, for two-stage least squares explains one.")
     _check(summaries, target, explained, outside, included)
     question = ask(summaries, target, (*included, *explained), intercept, 0.0)
     with one_thread_each():
@@ -226,8 +228,8 @@ def _first_stage(summaries: Summaries, stages: _Stages, name: str, vcov: str, in
     inference = model.inferences[0]
     if inference.noise_variance == 0:
         raise InputError(
-            f"The instruments and exogenous columns determine {name!r} exactly, so nothing of it is endogenous: ask "
-            "for fit, or name other instruments."
+            f"The instruments and exogenous columns leave nothing of {name!r} but rounding, so nothing of it is "
+            "endogenous: ask for fit, name other instruments, or take a constant off a column far from zero."
         )
     if inference.covariance is None:
         raise no_covariance(len(model.column_names))

@@ -90,7 +90,7 @@ class Path(ShownAsText):
             if alpha not in named:
                 raise InputError(f"alpha is {alpha!r}: choose 'best', 'one_standard_error' or a number.")
             alpha = float(getattr(self, named[alpha]))
-        return _model_at(self, float(alpha))
+        return _model_at(self, alpha)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write a page with the error and the coefficients of the path: one HTML file that needs nothing else."""
@@ -226,11 +226,12 @@ def _fold_errors(
 
 
 def _model_at(path: Path, alpha: float) -> Model:
-    if not (0 < alpha < np.inf):
+    if not (isinstance(alpha, numbers.Real) and 0 < alpha < np.inf):
         raise InputError(f"alpha is {alpha!r}: give a positive number; for no penalty ask for fit.")
+    alpha = float(alpha)
     summaries, intercept, problem = path._asked
     if not path.l1_ratio:
-        return summaries.fit(path.target, path.feature_names, intercept=intercept, alpha=alpha)  # type: ignore[no-any-return]
+        return summaries.fit(path.target, path.feature_names, intercept=intercept, alpha=alpha)
     question = ask(summaries, path.target, path.feature_names, intercept, alpha)
     with one_thread_each():
         # From the path above it: the same descent as the path itself.

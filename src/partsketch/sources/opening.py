@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -261,7 +262,8 @@ def _by_name(names: Any, width: int | None) -> Any:
 
 
 def _check_feature_names(features: tuple[str, ...], targets: tuple[str, ...]) -> None:
-    repeated = sorted({name for name in features if features.count(name) > 1 or name in targets})
+    # Counted once: text may have become ten thousand columns.
+    repeated = sorted(name for name, times in Counter(features).items() if times > 1 or name in targets)
     if repeated:
         raise InputError(f"Encoding makes more than one column named '{repeated[0]}': rename a column.")
     if not features:
