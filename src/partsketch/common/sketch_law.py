@@ -36,6 +36,9 @@ class SketchLaw:
         Whether the sketch is made of single rows: errors are then found from the sampled rows themselves.
     needs_even_leverage
         Whether nothing can be said before the rows are sampled when a few of them carry the leverage.
+    counts_places
+        Whether p is not the number of rows, but of the places among which they lie: those of rows that were dropped, or
+        that are in other partitions, included.
     reason
         Why the formulas are no more than approximations, or what is known of how close they are.
     """
@@ -44,6 +47,7 @@ class SketchLaw:
     is_exact: bool = False
     keeps_rows: bool = False
     needs_even_leverage: bool = False
+    counts_places: bool = False
     reason: str = "the exact formulas are for Gaussian sketches"
 
 
@@ -55,7 +59,7 @@ OF_SAMPLED_ROWS = (
 GAUSSIAN = SketchLaw(is_exact=True)
 LIKE_GAUSSIAN = SketchLaw()
 ORTHOGONAL = SketchLaw(float, is_exact=True)
-HADAMARD = SketchLaw(_padded)
+HADAMARD = SketchLaw(_padded, counts_places=True)
 EVEN_SAMPLE = SketchLaw(float, keeps_rows=True, needs_even_leverage=True, reason=OF_SAMPLED_ROWS)
 LEVERAGE_SAMPLE = SketchLaw(float, keeps_rows=True, reason=OF_SAMPLED_ROWS)
 

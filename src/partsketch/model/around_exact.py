@@ -16,6 +16,7 @@ from partsketch.model.held import MOST_COLUMNS_WITH_COVARIANCE, held_covariance
 from partsketch.model.moments import FitMoments
 from partsketch.model.regression import Combination, Regression
 from partsketch.sketches.base import law_of_kind
+from partsketch.summaries.law_of_sketches import law_of_sketches
 from partsketch.summaries.summary import Summary
 from partsketch.theory.around_exact import (
     partition_covariance_around_exact,
@@ -138,7 +139,7 @@ def _covariance(
     number: int,
     moments: FitMoments,
 ) -> tuple[CoefficientCovariance, str]:
-    law, count, weights = law_of_kind(summaries[0].kind), summaries[0].row_count, combination.weights[:, number]
+    law, count, weights = law_of_sketches(summaries), summaries[0].row_count, combination.weights[:, number]
     if method == "partition":
         estimated = regression.averaging == "inverse_variance" and len(weights) > 1
         chosen = sketch_weights(moments.estimated) if estimated else weights

@@ -11,6 +11,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.units import p_value_phrase
 from partsketch.model.moments import FitMoments
 from partsketch.sketches.base import get_sketch, law_of_kind
+from partsketch.summaries.law_of_sketches import law_of_sketches
 from partsketch.summaries.summary import Summary
 from partsketch.summaries.tasks import INTERCEPT
 from partsketch.theory.certificate import CertificateEstimate
@@ -32,7 +33,7 @@ _SMALLEST_SQUARES, _LARGEST_SQUARES = 1e-120, 1e150
 def estimate_whole(summaries: Sequence[Summary], moments: FitMoments) -> CertificateEstimate:
     """Return what an average of fits to sketches of all rows loses."""
     first = summaries[0]
-    law = law_of_kind(first.kind)
+    law = law_of_sketches(summaries)
     if law.keeps_rows:
         return certify_row_samples(row_samples(summaries, moments), first.row_count)
     return certify_whole(moments.sketches, first.row_count, law)
@@ -42,7 +43,7 @@ def estimate_stack(summaries: Sequence[Summary], moments: FitMoments, choice: St
     """Return what one fit to the stacked sketches of all partitions loses."""
     if choice.taken == "mixture":
         return certify_partition(moments.estimated, row_shares(moments.estimated), choice.share)
-    fit, law = weighted_fit(summaries, moments, choice), law_of_kind(summaries[0].kind)
+    fit, law = weighted_fit(summaries, moments, choice), law_of_sketches(summaries)
     counts = [summary.row_count for summary in summaries]
     if not law.keeps_rows:
         return certify_stacked(fit)
@@ -52,7 +53,7 @@ def estimate_stack(summaries: Sequence[Summary], moments: FitMoments, choice: St
 
 def weighted_fit(summaries: Sequence[Summary], moments: FitMoments, choice: StackChoice) -> StackedFit:
     """Return the stacked fit; with weights only where the sketches do not contradict shared coefficients."""
-    law = law_of_kind(summaries[0].kind)
+    law = law_of_sketches(summaries)
     if np.ptp(choice.weights) > 0:
         test = choice.agreement
         if test is None or test.p_value is None:

@@ -25,7 +25,7 @@ from partsketch.model.methods import METHODS
 from partsketch.model.moments import FitMoments
 from partsketch.model.regression import Combination, Regression
 from partsketch.model.wild_inference import WildInference
-from partsketch.sketches.base import law_of_kind
+from partsketch.summaries.law_of_sketches import law_of_sketches
 from partsketch.summaries.summary import Summary
 from partsketch.theory.covariance import (
     CoefficientCovariance,
@@ -280,7 +280,7 @@ def _covariance(
     if method == "partition":
         estimated = regression.averaging == "inverse_variance" and len(weights) > 1
         return partition_covariance(moments.estimated, sketch_weights(moments.estimated) if estimated else weights)
-    counts, law = [summary.row_count for summary in summaries], law_of_kind(summaries[0].kind)
+    counts, law = [summary.row_count for summary in summaries], law_of_sketches(summaries)
     if method == "whole":
         return whole_covariance(moments.sketches, counts[0], law)
     choice = combination.stacking[number]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.linalg.solution import Solution
-from partsketch.sketches.base import law_of_kind
+from partsketch.summaries.law_of_sketches import law_of_sketches
 from partsketch.summaries.summary import Summary
 from partsketch.theory.many_moments import many_moments
 from partsketch.theory.moments import PartitionMoments, triangular
@@ -36,7 +36,7 @@ def moments_of_sketches(
 
 
 def _estimated(parts: Sequence[PartitionMoments], summaries: Sequence[Summary]) -> SketchMoments:
-    return moments_of_parts(parts, [summary.row_count for summary in summaries], law_of_kind(summaries[0].kind))
+    return moments_of_parts(parts, [summary.row_count for summary in summaries], law_of_sketches(summaries))
 
 
 def read_summary(summary: Summary, columns: tuple[str, ...], free_columns: int) -> PartitionMoments:

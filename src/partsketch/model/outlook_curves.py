@@ -21,7 +21,8 @@ from partsketch.model.methods import METHODS
 from partsketch.model.moments import exact_moments
 from partsketch.model.outlook import LossPoint, Outlook, Settled, TargetOutlook
 from partsketch.model.regression import Combination, Regression
-from partsketch.sketches.base import law_of_kind, usual_size
+from partsketch.sketches.base import usual_size
+from partsketch.summaries.law_of_sketches import law_of_sketches
 from partsketch.summaries.summary import Summary
 from partsketch.theory.approximations import noise_factor, rotation_rows, stacked_excess_loss
 from partsketch.theory.design import gaussian_design_divergence
@@ -120,7 +121,7 @@ def _look_ahead(
         curves = _Curves(
             rows,
             rank,
-            law_of_kind(summaries[0].kind) if kind.sketched else GAUSSIAN,
+            law_of_sketches(summaries) if kind.sketched else GAUSSIAN,
             certificate.noise_variance,
             certificate.minimal_loss,
             splits,
@@ -182,7 +183,7 @@ def _merged_sketches(summaries: Sequence[Summary], merged: int, regression: Regr
     return sketch_moments(
         [np.vstack([summary.select(columns) for summary in group]) for group in groups],
         [sum(summary.row_count for summary in group) for group in groups],
-        sketch=law_of_kind(summaries[0].kind),
+        sketch=law_of_sketches(summaries),
         free_columns=regression.free_columns,
     )
 

@@ -12,7 +12,8 @@ from partsketch.common.errors import InputError
 from partsketch.common.linalg.solution import Solution
 from partsketch.model.moments import FitMoments, moments_of_sketches
 from partsketch.model.regression import Combination, Regression, combine_solution, solve_summary
-from partsketch.sketches.base import get_sketch, law_of_kind
+from partsketch.sketches.base import get_sketch
+from partsketch.summaries.law_of_sketches import law_of_sketches
 from partsketch.summaries.stack import stack_all
 from partsketch.summaries.summary import Summary
 from partsketch.theory.measured_noise import MeasuredNoise
@@ -52,7 +53,7 @@ def _moved(solution: Solution, summaries: Sequence[Summary], regression: Regress
             average = row_shares(moments) @ moments.coefficients
             return np.asarray((1 - choice.share) * stacked + choice.share * average)
         sketches, counts = FitMoments(summaries, *asked).sketches, [summary.row_count for summary in summaries]
-        step = stacked_fit(sketches, counts, law_of_kind(summaries[0].kind), choice.weights).step
+        step = stacked_fit(sketches, counts, law_of_sketches(summaries), choice.weights).step
     except InputError:
         # The fit has no certificate either; weights by counts need no step.
         return stacked
@@ -119,7 +120,7 @@ def _choice(summaries: Sequence[Summary], regression: Regression, target: str) -
     if regression.weighting == "auto":
         return StackChoice("rows", equal, 0.0, f"nothing can be said of weights: {why}")
     sizes, counts = [summary.height for summary in summaries], [summary.row_count for summary in summaries]
-    law = law_of_kind(summaries[0].kind)
+    law = law_of_sketches(summaries)
     if measured is not None:
         weights, following = measured_weights(sizes, counts, law, measured)
         reason = f"as asked, by counts of rows and noise measured on them: {why}"

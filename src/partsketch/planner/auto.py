@@ -15,7 +15,7 @@ from partsketch.planner.calibration import calibration
 from partsketch.planner.candidates import exact_candidate
 from partsketch.planner.choice import free_memory, make_plan, options_from
 from partsketch.planner.plan import Plan
-from partsketch.planner.survey import Survey, look
+from partsketch.planner.survey import Survey, are_scattered, look
 from partsketch.sources.base import Source
 
 
@@ -99,4 +99,5 @@ def look_as_needed(source: Source, options: FitOptions, limits: Limits) -> Surve
     if limits.any:
         return look(source, options)
     columns = len(source.feature_names) + int(options.fit_intercept)
-    return Survey(source.row_count, columns, len(source.target_names), description=source.description)
+    targets, scattered = len(source.target_names), are_scattered(options)
+    return Survey(source.row_count, columns, targets, scattered=scattered, description=source.description)

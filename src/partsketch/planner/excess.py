@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from partsketch.common.errors import InputError
 from partsketch.common.units import percentage
 from partsketch.model.methods import METHODS
-from partsketch.planner.given import averaged, rotation_share
+from partsketch.planner.given import averaged, part_rotation, rotation_share
 from partsketch.planner.survey import Survey
 from partsketch.sketches.base import law_of_kind
 from partsketch.theory.approximations import noise_factor, rotation_rows, stacked_excess_loss
@@ -97,7 +97,7 @@ def _from_sizes(survey: Survey, method: str, sketch: str, sketch_size: int | Non
     if method == "stack":
         assert sketch_size is not None
         value = stacked_excess_loss(1.0, d, [sketch_size] * partitions)
-        value *= rotation_share(sketch, sketch_size, d, n, partitions)
+        value *= rotation_share(sketch, sketch_size, d, n, partitions, survey.scattered)
         return ExpectedExcess(value, "approximate", "for alike partitions")
     if survey.uneven_leverage:
         return _unknown("a few rows carry the leverage, which makes partitions unlike: see partsketch diagnose")
@@ -106,6 +106,6 @@ def _from_sizes(survey: Survey, method: str, sketch: str, sketch_size: int | Non
     if method == "average":
         return ExpectedExcess(averaging / (n - d), "approximate", "for Gaussian rows in random order")
     assert sketch_size is not None
-    factor = noise_factor(sketch_size, d, rotation_rows(law_of_kind(sketch), n // partitions))
+    factor = noise_factor(sketch_size, d, part_rotation(sketch, n // partitions, n, survey.scattered))
     value = ((n - partitions * d) / partitions * factor * divergence + averaging) / (n - d)
     return ExpectedExcess(value, "approximate", "for Gaussian rows in random order")

@@ -27,8 +27,10 @@ class GivenRows:
         How sketches will be weighted where they are stacked.
     """
 
-    def __init__(self, moments: Sequence[PartitionMoments], weighting: str = FitKeywords.weighting) -> None:
-        self._weighting = weighting
+    def __init__(
+        self, moments: Sequence[PartitionMoments], weighting: str = FitKeywords.weighting, scattered: bool = False
+    ) -> None:
+        self._weighting, self._scattered = weighting, scattered
         pooled = pooled_moments(moments)
         self._moments = moments
         self._loss, self._rank, self._rows = pooled.loss, pooled.rank, pooled.row_count
@@ -46,7 +48,7 @@ class GivenRows:
         assert sketch_size is not None
         if method == "partition":
             factors = [
-                noise_factor(sketch_size, part.rank, rotation_rows(law_of_kind(sketch), part.row_count))
+                noise_factor(sketch_size, part.rank, part_rotation(sketch, part.row_count, self._rows, self._scattered))
                 for part in self._moments
             ]
             return float(self._terms @ np.array(factors) + self._averaging) / self._loss
@@ -55,7 +57,7 @@ class GivenRows:
             return self._rank * factor / averaged(method, partitions)
         if sketch_size not in self._stacked:
             self._stacked[sketch_size] = self._stacked_loss(sketch_size) / self._loss
-        share = rotation_share(sketch, sketch_size, self._rank, self._rows, partitions)
+        share = rotation_share(sketch, sketch_size, self._rank, self._rows, partitions, self._scattered)
         return self._stacked[sketch_size] * share
 
     def _stacked_loss(self, sketch_size: int) -> float:
@@ -76,8 +78,16 @@ def averaged(method: str, partitions: int) -> int:
     return partitions if method == "whole" else 1
 
 
-def rotation_share(sketch: str, sketch_size: int, rank: int, rows: int, partitions: int) -> float:
+def part_rotation(sketch: str, part: int, rows: int, scattered: bool) -> float:
+    """Return the rows of the rotation of a partition's sketch: of all rows, if its own lie scattered among them."""
+    law = law_of_kind(sketch)
+    return rotation_rows(law, rows if scattered and law.counts_places else max(1, part))
+
+
+def rotation_share(
+    sketch: str, sketch_size: int, rank: int, rows: int, partitions: int, scattered: bool = False
+) -> float:
     """Return what a kind of sketch loses as a part of what a Gaussian one does, when sketches are stacked."""
-    rotation = rotation_rows(law_of_kind(sketch), max(1, rows // partitions)) * partitions
+    rotation = part_rotation(sketch, rows // partitions, rows, scattered) * partitions
     total = sketch_size * partitions
     return noise_factor(total, rank, rotation) / noise_factor(total, rank)

@@ -73,6 +73,8 @@ class Survey:
         complete look.
     shuffles
         How many shuffles were tried where rows are shuffled but not as the fit will shuffle them; 0 otherwise.
+    scattered
+        Whether rows of one partition lie among those of others: rows are shuffled, or cut by a column.
     description
         The data in a phrase.
     """
@@ -93,6 +95,7 @@ class Survey:
     complete: bool = False
     given: Callable[[int], list[list[GivenRows]]] = field(default=lambda k: [], compare=False, repr=False)
     shuffles: int = 0
+    scattered: bool = False
     description: str = ""
 
 
@@ -144,7 +147,8 @@ def look(source: Source, options: FitOptions, seed_of_fit: bool = True, weightin
             tried = [replace(options, seed=options.seed + number) for number in range(max(1, shuffles))]
             found = [_moments(source, shuffled, count) for shuffled in tried]
             known[count] = [
-                [GivenRows(moments, weighted) for moments in of_target] for of_target in zip(*found, strict=True)
+                [GivenRows(moments, weighted, sizes.scattered) for moments in of_target]
+                for of_target in zip(*found, strict=True)
             ]
         return known[count]
 
@@ -175,8 +179,14 @@ def sizes_of(source: Source, options: FitOptions) -> Survey:
         splittable=source.random_access,
         group_rows=_group_rows(source),
         codes=source.codes,
+        scattered=are_scattered(options),
         description=source.description,
     )
+
+
+def are_scattered(options: FitOptions) -> bool:
+    """Tell whether rows of one partition lie among those of others."""
+    return options.partition_by not in ("order", "file")
 
 
 def _centred(rows: FloatArray) -> FloatArray:

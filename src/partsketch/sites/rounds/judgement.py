@@ -20,7 +20,7 @@ from partsketch.model.model import Model
 from partsketch.model.moments import FitMoments
 from partsketch.model.regression import Regression
 from partsketch.sites.rounds.steps import ROUNDING, Advance
-from partsketch.sketches.base import law_of_kind
+from partsketch.summaries.law_of_sketches import law_of_sketches
 from partsketch.summaries.summary import Summary
 from partsketch.theory.confidence import ConfidenceDistribution
 from partsketch.theory.covariance import CoefficientCovariance
@@ -56,7 +56,7 @@ class Preconditioner:
         free = int(columns != model.feature_names)
         coordinates, moved = standardise(fit.summaries, columns, targets, free)
         standard = tuple(moved)
-        counts, law = [summary.row_count for summary in standard], law_of_kind(standard[0].kind)
+        counts, law = [summary.row_count for summary in standard], law_of_sketches(standard)
         stacked = [stacked_fit(FitMoments(standard, columns, target, free).sketches, counts, law) for target in targets]
         by_target = tuple(TargetStart(found, effective_sketch_rows(found)) for found in stacked)
         return cls(columns, targets, coordinates, standard, by_target)
