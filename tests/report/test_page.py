@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -168,6 +169,34 @@ def test_models_of_other_columns_stand_beside_one_another() -> None:
     shown = coefficient_table(entries_of(models), 0.95)
     assert ("y", "x1") in {(row.target, row.name) for row in shown.rows if row.estimates[0] is None}
     assert page.count("<tr data-name=") == len(shown.rows) == 5
+
+
+def test_residuals_have_the_intercepts_of_absorbed_levels() -> None:
+    rows = table(500).append_column("zone", pa.array(np.arange(500) % 7))
+    rows = rows.set_column(rows.column_names.index("y"), "y", pc.add(rows["y"], pc.multiply(rows["zone"], 1e3)))
+    absorbed = ps.fit(rows, "y ~ x0 | zone")
+    (entry,) = entries_of([absorbed], None, rows)
+    assert entry.residuals is not None
+    picked = entry.residuals.row_numbers
+    expected = rows["y"].to_numpy()[picked] - absorbed.predict(rows)[picked]
+    np.testing.assert_allclose(entry.residuals.residuals[:, 0], expected, atol=1e-9)
+
+    common = ps.fit(rows, "y", ["x0"])
+    page = render(entries_of([absorbed, common], ["within", "all"], rows))
+    assert "1: within: 7 levels of &#39;zone&#39; have an intercept each" in page
+
+    parted = ps.summarise(rows, partition_by="zone").fit("y", ["x0"], intercept="partition")
+    (entry,) = entries_of([parted], None, rows)
+    assert entry.residuals is None
+    assert "rows do not say theirs" in entry.residuals_reason
+
+
+def test_residuals_of_a_fit_whose_labels_tell_clusters_too(tmp_path: Path) -> None:
+    rows = table(500).append_column("zone", pa.array(np.arange(500) % 7))
+    pq.write_table(rows.append_column("city", pa.array(np.arange(500) % 14)), tmp_path / "rows.parquet")
+    told = ["--target", "y", "--absorb", "zone", "--vcov", "CRV1:city", "--report", str(tmp_path / "page.html")]
+    assert not run(["fit", str(tmp_path / "rows.parquet"), "--features", "x0", *told])
+    assert "Residuals along the rows" in (tmp_path / "page.html").read_text()
 
 
 def test_several_targets_have_their_own_figures() -> None:

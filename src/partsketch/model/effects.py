@@ -29,6 +29,16 @@ def absorbed_column(model: Model) -> str | None:
     return column
 
 
+def column_of_effects(model: Model) -> str | None:
+    """Return the column whose levels have intercepts of their own, or say why the intercepts of rows are not known."""
+    if model.record.options.get("intercept") == "partition":
+        raise InputError(
+            "The model has an intercept for each partition, and rows do not say theirs: add partition_intercepts "
+            "to the products with the coefficients, or fit with intercept='common'."
+        )
+    return absorbed_column(model)
+
+
 def effects_of(model: Model, source: Source) -> FloatArray:
     """Return the intercepts of the levels that rows have, in the order of their labels, or name one that is new."""
     known = {part.name: number for number, part in enumerate(model.record.partitions) if part.row_count}
@@ -46,13 +56,8 @@ def open_for_prediction(model: Model, data: Any, missing: Literal["error", "drop
     """Open data with the columns and levels of a model, or say why its rows cannot be predicted."""
     from partsketch.sources import open_source
 
-    if model.record.options.get("intercept") == "partition":
-        raise InputError(
-            "The model has an intercept for each partition, and rows do not say theirs: add partition_intercepts "
-            "to the products with the coefficients, or fit with intercept='common'."
-        )
+    absorbed = column_of_effects(model)
     raw = model.encoding.source_columns(model.feature_names)
-    absorbed = absorbed_column(model)
     source = open_source(
         data, features=raw or None, partition_column=absorbed, missing=missing, encoding=model.encoding
     )

@@ -181,8 +181,8 @@ def _notes(source: Source, gone: NDArray[np.bool_], alone: int) -> list[str]:
         for name in np.array(columns, dtype=object)[features:][gone[features:]]
     ]
     if alone:
-        rows = "1 row is" if alone == 1 else f"{alone:,} rows are"
-        notes.append(f"{rows} alone in a level and say nothing of slopes: left out of all counts, as pyfixest does.")
+        rows = "1 row is alone in a level and says" if alone == 1 else f"{alone:,} rows are alone in a level and say"
+        notes.append(f"{rows} nothing of slopes: left out of all counts, as pyfixest does.")
     return notes
 
 

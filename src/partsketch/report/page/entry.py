@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from partsketch.common.errors import InputError
+from partsketch.model.effects import column_of_effects
 from partsketch.model.model import Model
 from partsketch.report.page.residual_sample import ResidualSample, sample_residuals
 
@@ -46,8 +47,21 @@ def entries_of(models: Sequence[Model], names: Sequence[str] | None = None, data
         if data is None:
             entries.append(Entry(model, name))
         else:
-            entries.append(Entry(model, name, sample_residuals(model, open_rows(model, data)), ""))
+            entries.append(_beside_rows(model, name, data))
     return entries
+
+
+def _beside_rows(model: Model, name: str, data: Any) -> Entry:
+    try:
+        column_of_effects(model)
+    except InputError as error:
+        return Entry(model, name, None, as_clause(str(error)))
+    return Entry(model, name, sample_residuals(model, open_rows(model, data)), "")
+
+
+def as_clause(sentence: str) -> str:
+    """Return a sentence as it goes on behind a colon."""
+    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def open_rows(model: Model, data: Any) -> Any:
@@ -60,6 +74,7 @@ def open_rows(model: Model, data: Any) -> Any:
         target=list(model.target_names),
         features=model.encoding.source_columns(model.feature_names),
         weights=asked.get("weights"),
+        partition_column=column_of_effects(model),
         encoding=model.encoding,
         missing="drop",
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partsketch.common.errors import InputError
+from partsketch.model.effects import column_of_effects, effects_of
 from partsketch.model.model import Model
 from partsketch.sources.base import Block, Source
 
@@ -37,6 +38,7 @@ def sample_residuals(model: Model, source: Source) -> ResidualSample:
     """
     if source.feature_names != model.feature_names:
         raise InputError(f"The data give the features {source.feature_names}, the model has {model.feature_names}.")
+    effects = None if column_of_effects(model) is None else effects_of(model, source)
     rows = source.row_count
     if source.random_access and rows is not None and rows > 20 * SAMPLE_ROWS:
         picked = _stretches(source, rows)
@@ -44,17 +46,21 @@ def sample_residuals(model: Model, source: Source) -> ResidualSample:
     else:
         picked, step = _thinned(source)
         how = "all rows" if step == 1 else f"every row whose number is a multiple of {step:,}"
-    numbers, values, weights = picked
+    numbers, values, weights, labels = picked
     if len(numbers) == 0:
         raise InputError("There are no complete rows among those sampled for residuals.")
     features = len(model.feature_names)
     fitted = model.predicted(values[:features])
+    if effects is not None:
+        # Labels may tell clusters too; levels are what is left.
+        fitted = fitted + effects[labels % len(effects)]
     residuals = values[features:].T - fitted
     # With weights the noise of a row has variance σ²/w: this puts all rows on one scale.
     return ResidualSample(numbers, fitted, residuals * np.sqrt(weights)[:, None], how)
 
 
-_Picked = tuple[NDArray[np.int64], FloatArray, FloatArray]
+#: Numbers, columns, weights and labels of rows.
+_Picked = tuple[NDArray[np.int64], FloatArray, FloatArray, NDArray[np.int64]]
 
 
 def _stretches(source: Source, rows: int) -> _Picked:
@@ -70,11 +76,11 @@ def _thinned(source: Source) -> tuple[_Picked, int]:
     kept: list[_Picked] = []
     for block in _read(source):
         kept.append(_columns(source, block, step))
-        while sum(len(numbers) for numbers, _, _ in kept) > SAMPLE_ROWS:
+        while sum(len(numbers) for numbers, *_ in kept) > SAMPLE_ROWS:
             step *= 2
             kept = [
-                (numbers[keep], values[:, keep], weights[keep])
-                for numbers, values, weights in kept
+                (numbers[keep], values[:, keep], weights[keep], labels[keep])
+                for numbers, values, weights, labels in kept
                 for keep in [numbers % step == 0]
             ]
     return _joined(source, kept), step
@@ -90,12 +96,15 @@ def _columns(source: Source, block: Block, step: int = 1) -> _Picked:
     rows = block.take(np.flatnonzero(block.row_numbers % step == 0))
     values = np.empty((len(source.feature_names) + len(source.target_names), len(rows)))
     rows.copy_into(values, 0, len(rows))
-    return rows.row_numbers, values, np.ones(len(rows)) if rows.weights is None else rows.weights
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    return rows.row_numbers, values, weights, rows.row_numbers if rows.labels is None else rows.labels
 
 
 def _joined(source: Source, kept: list[_Picked]) -> _Picked:
     width = len(source.feature_names) + len(source.target_names)
     if not kept:
-        return np.empty(0, dtype=np.int64), np.empty((width, 0)), np.empty(0)
-    numbers, values, weights = zip(*kept, strict=True)
-    return np.concatenate(numbers), np.concatenate(values, axis=1), np.concatenate(weights)
+        nothing = np.empty(0, dtype=np.int64)
+        return nothing, np.empty((width, 0)), np.empty(0), nothing
+    numbers, values, weights, labels = zip(*kept, strict=True)
+    joined = map(np.concatenate, (numbers, weights, labels))
+    return next(joined), np.concatenate(values, axis=1), next(joined), next(joined)

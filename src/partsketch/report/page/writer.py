@@ -21,7 +21,7 @@ from partsketch.report.charts.scales import percent, short
 from partsketch.report.page import facts
 from partsketch.report.page.coefficients import coefficient_table, colour_of
 from partsketch.report.page.costs import MethodCost, method_costs
-from partsketch.report.page.entry import Entry, entries_of
+from partsketch.report.page.entry import Entry, as_clause, entries_of
 from partsketch.report.page.figures import Figure, divergence_figure, loss_figures, residual_figures
 from partsketch.report.page.residual_sample import ResidualSample, sample_residuals
 from partsketch.sources.base import Source
@@ -124,7 +124,7 @@ def render(entries: Sequence[Entry]) -> str:
             left_out=_left_out(sections, shown),
             verdict_title="What the fit loses" if len(sections) == 1 else "Models side by side",
             choice_title="What sketches would lose" if exact else "Other numbers of partitions and sketch rows",
-            told=list(dict.fromkeys(sentence for entry in entries for sentence in assumptions(entry.model))),
+            told=_told(entries),
             level=LEVEL,
             machine=speeds.sentence(),
             style=inline("page.css"),
@@ -133,6 +133,18 @@ def render(entries: Sequence[Entry]) -> str:
         )
     )
     return text
+
+
+def _told(entries: Sequence[Entry]) -> list[str]:
+    """Say what errors take for granted, and of which models where it is not so of all."""
+    found: dict[str, list[str]] = {}
+    for entry in entries:
+        for sentence in assumptions(entry.model):
+            found.setdefault(sentence, []).append(entry.name)
+    return [
+        sentence if len(names) == len(entries) else f"{', '.join(names)}: {sentence}"
+        for sentence, names in found.items()
+    ]
 
 
 def _shown(sections: Sequence[Section]) -> dict[str, bool]:
@@ -169,13 +181,9 @@ def report_fit(model: Model, source: Source, path: Path, seconds: float, exact_s
             raise InputError("Some partitions could not be read.")
         residuals, reason = sample_residuals(model, source), ""
     except InputError as error:
-        residuals, reason = None, _as_clause(str(error))
+        residuals, reason = None, as_clause(str(error))
     entry = Entry(model, model.method, residuals, reason, seconds, exact_seconds)
     write_atomically(path, render([entry]).encode(), model.record.input_files())
-
-
-def _as_clause(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def write_report(
