@@ -296,3 +296,16 @@ def test_averages_of_few_sketches_say_that_their_intervals_are_narrow(partitions
     X = rng.normal(size=(400, 2))
     model = ps.SketchedRegression("partition", n_partitions=partitions, random_state=1).fit(X, rng.normal(size=400))
     assert ("holds a little less often" in model.certificate_.sentence) == is_told
+
+
+def test_an_estimate_below_zero_is_no_interval_around_nothing() -> None:
+    """Two of three sketches hold all their rows, and the third shows less noise than none: it was "0% to 0%"."""
+    rng = np.random.default_rng(38)
+    X = rng.normal(size=(13, 2))
+    y = X @ [1.0, 2.0] + rng.normal(size=13)
+    with pytest.warns(ps.PartsketchWarning, match="show no noise of their own"):
+        model = ps.SketchedRegression(
+            "stack", n_partitions=3, sketch="orthogonal", sketch_size=4, random_state=0
+        ).fit(X, y)  # fmt: skip
+    assert model.certificate_.kind == "unavailable"
+    assert model.certificate_.excess_loss is None

@@ -97,6 +97,15 @@ def require_noise(estimate: CertificateEstimate, squares: float) -> None:
             "the features explain the target but for rounding, and what sketches add to that is rounding too: use "
             "method='exact' if these digits matter"
         )
+    # An interval around nothing would be a claim that nothing is lost.
+    if estimate.kind != "exact" and estimate.excess_loss <= 0 < estimate.minimal_loss and _is_point(estimate):
+        raise InputError(
+            "the sketches that leave rows out show no noise of their own: use more sketch rows, or method='exact'"
+        )
+
+
+def _is_point(estimate: CertificateEstimate) -> bool:
+    return estimate.confidence is not None and estimate.confidence.kind == "point"
 
 
 def heterogeneity_of(summaries: Sequence[Summary], moments: FitMoments) -> Heterogeneity | None:
