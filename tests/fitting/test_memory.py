@@ -217,3 +217,10 @@ def test_a_thousand_scattered_partitions_take_half_a_gigabyte_whatever_the_rows(
     assert more < some + 75 * MB
     # Groups by a column are scattered alike: one segment shows as much.
     assert _peak(files[0], '{"method": "average", "partition_by": "g"}') < 600 * MB
+
+
+def test_a_diagnosis_says_what_it_needs_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available_memory", lambda: 10 * MB)
+    rows = np.random.default_rng(0).normal(size=(700, 600))
+    with pytest.raises(InputError, match=r"needs at least 28\.9 MB of memory at once, and 10 MB are free: choose"):
+        ps.diagnose(rows, "x0", n_partitions=2)

@@ -189,6 +189,16 @@ def test_a_look_that_is_not_complete_is_deterministic_and_small(data: Any, monke
     }
 
 
+def test_many_columns_are_planned_from_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at 20,000 columns took 23 GB, whatever memory was allowed, and ended in nothing."""
+    rows = np.random.default_rng(0).normal(size=(30, 1500))
+    plan = ps.plan(rows, "x0", limits={"memory": "1MB"}, calibration=MACHINE)
+    assert plan.recommended is None
+    assert "Only sizes are known" in plan.notes[0]
+    with pytest.raises(InputError, match=r"breaks .*memory"):
+        ps.fit(rows, "x0", method="auto", limits={"memory": "1MB"})
+
+
 def test_leverage_in_a_few_rows_makes_averages_unknown(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("partsketch.planner.survey.WHOLE_LOOK_NUMBERS", 2**13)
     X, y = data

@@ -31,6 +31,8 @@ FloatArray = NDArray[np.float64]
 
 #: Data of at most this many numbers (16 MB) are looked at as a whole: then every exact formula applies.
 WHOLE_LOOK_NUMBERS = 2**21
+#: Moments of more columns would take memory and time as a fit does, and the rows of a look are too few to judge them.
+_MOST_COLUMNS = 1024
 _RUNS = 8
 _SAMPLE_ROWS = 4096
 #: A row of the sample with this leverage, and many times the average, says that a few rows decide.
@@ -124,7 +126,7 @@ def look(source: Source, options: FitOptions, seed_of_fit: bool = True, weightin
     if sizes.rows_estimated and sizes.rows is not None and sizes.rows * width <= WHOLE_LOOK_NUMBERS:
         source = source.counted()
         sizes = replace(sizes, rows=source.row_count, rows_estimated=False)
-    if not source.replayable:
+    if not source.replayable or columns > _MOST_COLUMNS:
         return sizes
     complete = source.row_count is not None and source.row_count * width <= WHOLE_LOOK_NUMBERS
     sample = _read(source, _runs(source, width, complete), options.fit_intercept, width)

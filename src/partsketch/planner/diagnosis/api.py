@@ -17,6 +17,7 @@ from partsketch.engines.local import LocalEngine
 from partsketch.fitting.data_request import DataRequest, as_formula_says
 from partsketch.fitting.extremes import within_doubles
 from partsketch.fitting.keywords import FitKeywords
+from partsketch.fitting.memory import Sizes, check_memory
 from partsketch.fitting.options import FitOptions
 from partsketch.fitting.sketch_size import choose_sketch_size
 from partsketch.model.coordinates import Coordinates, standardise
@@ -120,6 +121,9 @@ def diagnose_source(source: Source, options: FitOptions) -> Diagnosis:
     watched = WatchedSource(source, partitioning, shuffled, options.fit_intercept)
     features = ((INTERCEPT,) if options.fit_intercept else ()) + source.feature_names
     free, target = int(options.fit_intercept), source.target_names[0]
+    # All partitions together are solved as an exact fit is.
+    sizes = Sizes("exact", len(features) + 1, source.row_count, 1, None)
+    check_memory(sizes, ways_out="choose fewer features (--features)")
     request = SummaryRequest(SketchSpecification("triangular"), partitioning, options.fit_intercept)
     if partitioning.bounds is None and options.fit_intercept:
         # Values of a column may be thousands: they are summed side by side.
