@@ -35,8 +35,8 @@ class _KeptCode(FunctionCache):
 def _keep_with_what_it_takes_in(kernel: Any, function: Any) -> None:
     """Let code on disk count only while the kernels and numbers of other modules, compiled into it, are as they were.
 
-    numba compares the kernel's own file alone. Code that went on calling a kernel which takes other arguments by now, or
-    another layout, wrote outside its memory.
+    numba compares the kernel's own file alone. Code that went on calling a kernel which takes other arguments by now,
+    or another layout, wrote outside its memory.
     """
     kernel._cache.__class__ = _KeptCode
     taken_in: list[Any] = []
