@@ -173,3 +173,18 @@ def test_certificate_of_one_sketch_is_exact_in_the_mean() -> None:
     minimum = exact.certificate_.minimal_loss
     assert np.mean(lost) == pytest.approx(theory.orthogonal_excess_loss(minimum, 4, 150, 30, 1), rel=0.16)
     assert 0.90 < np.mean(inside) < 0.99
+
+
+@pytest.mark.parametrize("size", [1, 2, 6])
+def test_fewer_rows_than_columns_of_any_units(size: int) -> None:
+    """What a large column has in common with small ones was rounded off beside it, and a fit "lost nothing"."""
+    units = 2.0 ** np.array([166, 53, 0, -266])
+    rows = data(2)
+    plain, scaled = (
+        orthogonal_rows(np.asarray(np.linalg.qr(np.vstack([A, np.zeros((2, 4))]), mode="r")), size, 2, seed=1)
+        for A in (rows, rows * units)
+    )
+    np.testing.assert_allclose(scaled / units, plain, rtol=1e-12, atol=1e-13)
+    if size >= 2:
+        gram = (scaled / units).T @ (scaled / units)
+        np.testing.assert_allclose(gram, rows.T @ rows, rtol=1e-12, atol=1e-13)

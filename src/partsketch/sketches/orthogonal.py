@@ -25,6 +25,7 @@ from partsketch.common.special import gammaincinv
 from partsketch.sketches.accumulator import FloatArray
 from partsketch.sketches.base import SketchSpecification
 from partsketch.sketches.cost import SketchCost
+from partsketch.sketches.gram import power_of_two
 from partsketch.sketches.random import COLUMNS_PER_COUNTER, derive_key, fill_normals, random_words
 from partsketch.sketches.system_random import fill_system_normals
 from partsketch.sketches.triangular import TriangularSketch
@@ -104,8 +105,10 @@ def _compressed(factor: FloatArray, row_count: int) -> FloatArray:
     """Return the factor with no more rows than there are rows of data."""
     if len(factor) <= row_count:
         return factor
-    _, values, right = np.linalg.svd(factor, full_matrices=False)
-    return np.asarray(values[:row_count, None] * right[:row_count])
+    # Columns of one size: those that are far smaller than others would be lost in the rounding of the largest.
+    units = 1 / power_of_two(np.abs(factor).max(axis=0))
+    _, values, right = np.linalg.svd(factor / units, full_matrices=False)
+    return np.asarray(values[:row_count, None] * right[:row_count] * units)
 
 
 class OrthogonalSketch(TriangularSketch):
