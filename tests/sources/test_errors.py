@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import errno
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,20 @@ class TestFiles:
         with pytest.raises(UnreadableError, match=r"^a\.npy cannot be read: Is a directory\.$"):
             NpyPart(str(tmp_path), "a.npy").load()
 
+    def test_what_is_called_csv_and_is_none(self, tmp_path: Path) -> None:
+        pq.write_table(TABLE, tmp_path / "a.parquet")
+        parquet = (tmp_path / "a.parquet").read_bytes()
+        rows = "x,y\n" + "".join(f"{i},{i * i % 7}\n" for i in range(60))
+        for content, said in (
+            (rows.encode("utf-16"), "a.csv is UTF-16, as spreadsheets write it: save it as UTF-8."),
+            (rows.replace(",", "\t").encode("utf-16"), "a.csv is UTF-16, as spreadsheets write it: save it as UTF-8."),
+            (parquet, "a.csv is a Parquet file: give it the ending .parquet."),
+            (b"PK\x03\x04" + bytes(range(256)), "a.csv is a zip archive or a spreadsheet: save its table as CSV."),
+            (gzip.compress(rows.encode()), "a.csv is compressed: give it the ending .csv.gz."),
+        ):
+            (tmp_path / "a.csv").write_bytes(content)
+            refused(said, tmp_path / "a.csv", target="y")
+
     def test_csv_faults(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("partsketch.sources.files.csv_stream.BLOCK_BYTES", 256)
         path = tmp_path / "a.csv"
@@ -269,8 +284,6 @@ class TestFiles:
         assert read_table(tmp_path, features=["x"]).shape == (1, 2)
 
     def test_truncated_gzip(self, tmp_path: Path) -> None:
-        import gzip
-
         whole = gzip.compress(b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(100_000)))
         (tmp_path / "a.csv.gz").write_bytes(whole[: len(whole) // 2])
         refused("a.csv.gz cannot be read as CSV, it may be truncated or damaged", tmp_path)

@@ -85,10 +85,13 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
                 schema, names = reader.schema, reader.schema.names
                 has_rows = first_file >= 0 or any(batch.num_rows for batch in reader)
         except InputError as error:
-            if "Empty CSV file" in str(error):
+            fault = _something_else(data_files, index)
+            if not fault and "Empty CSV file" in str(error):
                 raise UnreadableError(f"{name} has no rows.") from error
-            fault = csv_faults.find_fault(data_files, index, 0, (), frozenset())
+            fault = fault or csv_faults.find_fault(data_files, index, 0, (), frozenset())
             raise (UnreadableError(fault) if fault else error) from error
+        if len(names) == 1 and (other := _something_else(data_files, index)):
+            raise UnreadableError(other)
         if len(names) == 1 and (other := csv_faults.other_separator(data_files, index)):
             raise InputError(other)
         header = header or names
@@ -109,6 +112,13 @@ def csv_rows(data_files: DataFiles) -> CsvRows:
     told = tuple((column.name, times[column.name]) for column in columns if column.type_name in DATES)
     names = tuple(column.name for column in columns)
     return CsvRows(data_files, None, names, columns, booleans, first_file, times=told)
+
+
+def _something_else(data_files: DataFiles, index: int) -> str:
+    """Return the sentence for a file that is no CSV file; nothing for one that cannot be opened, which has its own."""
+    with suppress(OSError):
+        return csv_faults.something_else(data_files, index)
+    return ""
 
 
 def _time_type(found: Any) -> Any:

@@ -18,6 +18,25 @@ _FIRST_BYTES = 1 << 16
 SEPARATORS = (",", ";", "\t", "|")
 
 
+#: Beginnings of what is called CSV and is something else → what it is, and what to do.
+_NOT_CSV = {
+    b"\xff\xfe": "is UTF-16, as spreadsheets write it: save it as UTF-8",
+    b"\xfe\xff": "is UTF-16, as spreadsheets write it: save it as UTF-8",
+    b"PAR1": "is a Parquet file: give it the ending .parquet",
+    b"ARROW1": "is an Arrow file: give it the ending .arrow",
+    b"PK\x03\x04": "is a zip archive or a spreadsheet: save its table as CSV",
+    b"\x1f\x8b": "is compressed: give it the ending .csv.gz",
+}
+
+
+def something_else(data_files: DataFiles, index: int) -> str:
+    """Return the sentence for a file that is no CSV file by its first bytes, else nothing."""
+    with data_files.filesystem().open_input_stream(data_files.paths[index]) as stream:
+        beginning = stream.read(8)
+    found = [what for sign, what in _NOT_CSV.items() if beginning.startswith(sign)]
+    return f"{data_files.names[index]} {found[0]}." if found else ""
+
+
 def find_fault(
     data_files: DataFiles, index: int, file_start: int, numeric: Sequence[str], flexible: Collection[str]
 ) -> str:
