@@ -188,3 +188,27 @@ def test_fewer_rows_than_columns_of_any_units(size: int) -> None:
     if size >= 2:
         gram = (scaled / units).T @ (scaled / units)
         np.testing.assert_allclose(gram, rows.T @ rows, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("zero", range(5))
+def test_a_column_of_zeros_stays_one_in_fewer_rows_than_columns(zero: int) -> None:
+    rows = data(3, 5)
+    rows[:, zero] = 0.0
+    factor = np.asarray(np.linalg.qr(np.vstack([rows, np.zeros((2, 5))]), mode="r"))
+    assert not orthogonal_rows(factor, 3, 3, seed=1)[:, zero].any()
+    assert not orthogonal_rows(factor, 2, 3, seed=1)[:, zero].any()
+
+
+def test_columns_of_zeros_are_named_where_partitions_are_short() -> None:
+    """Sketches held rounding in their place, of which a coefficient was found without a word."""
+    rng = np.random.default_rng(5)
+    X = np.c_[np.zeros(15), rng.normal(size=(15, 3))]
+    y = X @ [0.0, 1.0, 2.0, 3.0] + rng.normal(size=15)
+    with pytest.warns(ps.PartsketchWarning, match="Column 'x0' is zero in every row"):
+        model = ps.SketchedRegression(
+            "stack", n_partitions=5, sketch="orthogonal", sketch_size=3, random_state=1
+        ).fit(X, y)  # fmt: skip
+    assert model.model_.record.rank == 4
+    assert model.coef_[0] == 0.0
+    exact = np.linalg.lstsq(np.c_[np.ones(15), X[:, 1:]], y, rcond=None)[0]
+    np.testing.assert_allclose(model.coef_[1:], exact[1:], rtol=1e-10)

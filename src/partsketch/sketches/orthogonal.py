@@ -106,9 +106,11 @@ def _compressed(factor: FloatArray, row_count: int) -> FloatArray:
     if len(factor) <= row_count:
         return factor
     # Columns of one size: those that are far smaller than others would be lost in the rounding of the largest.
-    units = 1 / power_of_two(np.abs(factor).max(axis=0))
-    _, values, right = np.linalg.svd(factor / units, full_matrices=False)
-    return np.asarray(values[:row_count, None] * right[:row_count] * units)
+    sizes = np.abs(factor).max(axis=0)
+    units = power_of_two(sizes)
+    _, values, right = np.linalg.svd(factor * units, full_matrices=False)
+    # Of a column of zeros rounding is left, which would be taken for numbers in a unit of its own.
+    return np.asarray(values[:row_count, None] * right[:row_count] * np.where(sizes > 0, 1 / units, 0.0))
 
 
 class OrthogonalSketch(TriangularSketch):
