@@ -219,6 +219,10 @@ def test_inspect_knows_every_file(folder: Path, capsys: pytest.CaptureFixture[st
         (["summarise", ".", "-o", "rows.parquet"], "it is one of the inputs"),
         (["summarise", "rows.parquet", "-o", "/dev/null"], "it is a device"),
         (["summarise", "rows.parquet", "-o", "."], "it is a folder"),
+        (["ask", "rows.psk", "-t", "y", "--seed", "1"], "--seed goes with --vcov wild"),
+        (["ask", "rows.psk", "-t", "y", "--vcov", "CRV1", "--draws", "999"], "--draws goes with --vcov wild"),
+        (["ask", "rows.psk", "--compare", "list.toml"], "has intercept ['none']: choose common, partition or none"),
+        (["ask", "rows.psk", "--compare", "true.toml"], "has alpha True: give a number"),
         (["ask", "rows.psk", "--compare", "none.toml"], "Cannot read none.toml"),
         (["ask", "rows.psk", "--compare", "bad.toml"], "key 'featurs'"),
         (["ask", "rows.psk", "--compare", "bad.csv"], "no column 'a,b'"),
@@ -239,6 +243,8 @@ def test_bad_input_gets_one_sentence(
     (folder / "bad.toml").write_text('[[model]]\ntarget = "y"\nfeaturs = ["a"]\n')
     (folder / "bad.csv").write_text('target,features\ny,"a,b"\n')
     (folder / "long.csv").write_text("target,features\ny,a,b\n")
+    (folder / "list.toml").write_text('[[model]]\ntarget = "y"\nintercept = ["none"]\n')
+    (folder / "true.toml").write_text('[[model]]\ntarget = "y"\nalpha = true\n')
     (folder / "link.psk").symlink_to("rows.psk")
     os.mkfifo(folder / "pipe")
     inputs = [folder / name for name in ("rows.parquet", "rows.psk", "bad.toml")]

@@ -150,6 +150,8 @@ def _check_options(asked: dict[str, Any]) -> None:
         if given and parameter.name not in _TAKES[way] and parameter.name != "debug":
             where = f"does not go with {way}" if way else f"goes with {_where(str(parameter.name))}"
             raise InputError(f"{parameter.opts[0]} {where}: leave it out.")
+        if given and parameter.name in ("draws", "wild_weights", "seed") and asked["vcov"] != "wild":
+            raise InputError(f"{parameter.opts[0]} goes with --vcov wild: leave it out.")
 
 
 def _where(name: str) -> str:

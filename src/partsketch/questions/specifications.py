@@ -118,12 +118,14 @@ def _specification(entry: dict[str, Any], number: int, path: Path, vcov: str) ->
     if features is not None and not (isinstance(features, list) and all(isinstance(name, str) for name in features)):
         raise InputError(f"The features of regression {number} of {path} are not a list of names.")
     intercept = entry.get("intercept", "common")
-    if intercept not in _INTERCEPTS:
+    if not isinstance(intercept, str) or intercept not in _INTERCEPTS:
         raise InputError(f"{where} has intercept {intercept!r}: choose common, partition or none.")
+    given = entry.get("alpha", 0.0)
     try:
-        alpha = float(entry.get("alpha", 0.0))
+        # A truth value is no penalty.
+        alpha = float(str(given) if isinstance(given, bool) else given)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{where} has alpha {entry['alpha']!r}: give a number, at least 0.") from error
+        raise InputError(f"{where} has alpha {given!r}: give a number, at least 0.") from error
     return Specification(
         name=str(entry.get("name", f"({number}) {entry['target']}")),
         target=entry["target"],
