@@ -10,7 +10,13 @@ import numpy as np
 
 from partsketch.theory.arguments import FloatArray
 from partsketch.theory.certificate import CertificateEstimate
-from partsketch.theory.chi_squares import deviation_from_estimate, log_moments_of_ratio, ratio_confidence
+from partsketch.theory.chi_squares import (
+    deviation_from_estimate,
+    freedom_of,
+    log_moments,
+    log_moments_of_ratio,
+    ratio_confidence,
+)
 from partsketch.theory.covariance import CoefficientCovariance
 from partsketch.theory.gram_pairs import GramPairs
 from partsketch.theory.moments import require_full_rank
@@ -132,12 +138,33 @@ def law_of_excess(fit: StackedFit, prices: FloatArray) -> ExcessLaw:
     of_noise = freedom if fit.measured is None else fit.measured
     in_noise = 1 / float(np.sum((parts / parts.sum()) ** 2 / of_noise))
     mean, variance = log_moments_of_ratio((), (in_gram, in_noise))
+    above, moved = _with_rows_left_out(above, fit, parts / parts.sum())
+    mean += moved
     mean += math.log1p(-2 / in_gram) if in_gram > 2 else 0.0
     # The estimate measures errors by Ĝ, of which sketches have other shares than of A where they are weighted.
     of_metric = fit.shares / fit.weights / float(np.sum(fit.shares / fit.weights))
     more = float(np.sum((of_metric**2 - (fit.shares / rank) ** 2) / freedom))
     shared = _shared(fit, prices, noise) - share**2 / rank * max(more, 0.0)
     return ExcessLaw(above, mean, variance - 2 * shared, in_gram, in_noise, shared)
+
+
+def _with_rows_left_out(above: float, fit: StackedFit, parts: FloatArray) -> tuple[float, float]:
+    """Return degrees of freedom of the error that allow for few rows left out, and what its mean logarithm moves by.
+
+    A rotation of P rows of which m are sketched leaves q = P − m out, and the error is that of those. They hold a share
+    of the residuals that is a beta variate of (q, m − h) half degrees of freedom, as a `χ²_f/f` with
+    `f = q (P − h + 2)/(m − h)` varies: nothing for m ≪ P, and one χ² of q degrees of freedom at the other end.
+    """
+    with np.errstate(divide="ignore"):
+        rotations = fit.sizes / (1 - fit.sampling)
+    few = np.isfinite(rotations) & (fit.sampling > 0)
+    freedom = (rotations - fit.sizes) * (rotations - fit.shares + 2) / (fit.sizes - fit.shares)
+    varied = float(np.sum(parts[few] ** 2 / freedom[few]))
+    if not (varied > 0 and above > 0):
+        return above, 0.0
+    (centre, spread), (moved, more) = log_moments(above), log_moments(1 / varied)
+    fewer = freedom_of(spread + more)
+    return fewer, centre + moved - log_moments(fewer)[0]
 
 
 def _directions(fit: StackedFit, noise: FloatArray, total: float) -> tuple[float, float]:
