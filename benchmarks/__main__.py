@@ -88,7 +88,7 @@ def measure_estimators(quick: bool, command: str, only: list[str]) -> None:
     from benchmarks.estimators import coverage, many_sites, noise_rules, running
 
     path = results_folder(quick) / f"{ESTIMATORS}.json"
-    found = json.loads(path.read_text()) if only else {}
+    found = json.loads(path.read_text()) if only and path.exists() else {}
     names = [name for name in only if name not in ("losses", "coverage", "coverage-estimated", "rules", "sites")]
     if not only or "losses" in only or names:
         rows = running.run(quick, command, names, found)

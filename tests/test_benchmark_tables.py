@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import benchmarks.__main__
 import pytest
+from benchmarks.__main__ import measure_estimators
+from benchmarks.estimators import many_sites
 from benchmarks.runner import _beside
 from benchmarks.tables import _targets, _wins
 from benchmarks.workloads import WORKLOADS
@@ -55,3 +58,11 @@ def test_a_case_measured_by_itself_tells_its_own_origin(tmp_path: Path) -> None:
     assert found["date"] == "1"
     assert "origin" not in found["cases"]["fit"]
     assert found["cases"]["help"] == {"a": 3, "origin": {"date": "2"}}
+
+
+def test_parts_of_estimators_may_be_measured_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--only sites` without a saved result was a traceback."""
+    monkeypatch.setattr(benchmarks.__main__, "results_folder", lambda quick: tmp_path)
+    monkeypatch.setattr(many_sites, "run", lambda quick: [{"sketch_size": 10}])
+    measure_estimators(True, "python -m benchmarks run estimators --only sites", ["sites"])
+    assert json.loads((tmp_path / "estimators.json").read_text())["sites"]["rows"] == [{"sketch_size": 10}]

@@ -156,13 +156,13 @@ def test_short_sketches_and_refusals() -> None:
 
 
 def test_short_sketches_that_do_not_show_the_noise_of_each_are_refused() -> None:
-    # Sixteen sketches of one row, five columns: without the refusal intervals of 95% held in four of five fits.
+    # Eighteen sketches of one row, five columns: without the refusal intervals of 95% held in six of seven fits.
     rng, held, refused = np.random.default_rng(6), [], 0
-    for _ in range(200):
-        sketches = rng.standard_normal((16, 1, 6))
+    for _ in range(60):
+        sketches = rng.standard_normal((18, 1, 6))
         try:
             certificate = theory.certify_stacked(
-                theory.stacked_fit([theory.read_sketch(sketch) for sketch in sketches], [1000] * 16)
+                theory.stacked_fit([theory.read_sketch(sketch) for sketch in sketches], [1000] * 18)
             )
         except InputError:
             refused += 1
@@ -172,8 +172,8 @@ def test_short_sketches_that_do_not_show_the_noise_of_each_are_refused() -> None
         assert certificate.relative_confidence is not None
         low, high = certificate.relative_confidence.interval(0.95)
         held.append(bool(low <= solution @ solution <= high))
-    assert 0 < refused < 200
-    assert np.mean(held) >= 0.92
+    assert 0 < refused < 50
+    assert np.mean(held) >= 0.9
     rng = np.random.default_rng(0)
     with pytest.raises(InputError, match=r"12 sketch rows in all, .* do not show the noise of every partition"):
         theory.stacked_fit([theory.read_sketch(sketch) for sketch in rng.standard_normal((12, 1, 6))], [1000] * 12)
@@ -188,7 +188,7 @@ def test_intervals_hold_where_sketches_leave_few_rows_out(count: int) -> None:
     exact = np.linalg.lstsq(X, y)[0]
     minimal = float(np.sum((y - X @ exact) ** 2))
     factors = [np.asarray(np.linalg.qr(part, mode="r")) for part in np.split(np.column_stack([X, y]), count)]
-    for seed in range(150):
+    for seed in range(80):
         sketches = [orthogonal_rows(factor, 59, 60, seed, stream) for stream, factor in enumerate(factors)]
         fit = theory.stacked_fit([theory.read_sketch(sketch) for sketch in sketches], [60] * count, "orthogonal")
         confidence = theory.certify_stacked(fit).relative_confidence
