@@ -117,3 +117,14 @@ def test_predictions_of_the_command_drop_what_is_missing(
     assert rows.tolist() == [row for row in range(ROWS) if row % 50 != 7]
     assert run(["predict", str(model), str(folder), "--output", str(output)]) == 2
     assert "holes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("empty", ["", " , "])
+def test_an_empty_list_of_columns_is_not_all_of_them(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], empty: str
+) -> None:
+    """A variable of the shell that is not set leaves one."""
+    assert run(["fit", str(folder), "--target", "y", "--features", empty]) == 2
+    assert "A list of columns is empty: name columns, or leave the option out." in capsys.readouterr().err
+    assert run(["summarise", str(folder), "--columns", empty, "--output", str(tmp_path / "s.psk")]) == 2
+    assert "A list of columns is empty" in capsys.readouterr().err

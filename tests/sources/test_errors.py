@@ -220,6 +220,17 @@ class TestFiles:
         if extension == "parquet":
             refused("a.parquet cannot be read as Parquet, it may be truncated or damaged", path)
 
+    def test_a_file_under_two_names_would_count_twice(self, tmp_path: Path) -> None:
+        (tmp_path / "2024").mkdir()
+        pq.write_table(TABLE, tmp_path / "2024" / "a.parquet")
+        assert len(read_table(tmp_path, features=["age"])) == 2
+        (tmp_path / "latest").symlink_to("2024")
+        refused("2024/a.parquet and latest/a.parquet are the same file, whose rows would count twice", tmp_path)
+        (tmp_path / "b.parquet").hardlink_to(tmp_path / "2024" / "a.parquet")
+        refused("are the same file", [tmp_path / "2024" / "a.parquet", tmp_path / "b.parquet"])
+        (tmp_path / "2024" / "loop").symlink_to(".")
+        refused("a.parquet and loop/a.parquet are the same file", tmp_path / "2024")
+
     @pytest.mark.parametrize("extension", ["parquet", "feather", "csv", "npy"])
     def test_what_the_system_refuses_is_not_called_damaged(self, extension: str, tmp_path: Path) -> None:
         refused("cannot be read: File name too long.", tmp_path / ("x" * 300 + f".{extension}"))

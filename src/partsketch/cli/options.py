@@ -14,6 +14,7 @@ from typing import Any, get_args, get_type_hints
 import click
 
 from partsketch.cli.paths import NamedPath
+from partsketch.common.errors import InputError
 from partsketch.fitting.keywords import FIT_KEYWORDS, FitKeywords, choices_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -122,7 +123,11 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def column_names(features: Sequence[str]) -> list[str] | None:
     """Return the names that were given, or None: an option may be repeated, and hold several, separated by commas."""
-    return [name.strip() for text in features for name in text.split(",") if name.strip()] or None
+    names = [name.strip() for text in features for name in text.split(",") if name.strip()]
+    if features and not names:
+        # As of a variable of the shell that is not set: all columns would be taken.
+        raise InputError("A list of columns is empty: name columns, or leave the option out.")
+    return names or None
 
 
 def _target(targets: Sequence[str], formula: str | None) -> Any:

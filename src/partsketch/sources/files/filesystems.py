@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -128,3 +128,16 @@ def listed(filesystem: Any, directory: str, entry: str, recursive: bool) -> list
             name = posixpath.basename(bytes(error.object).decode("utf-8", "backslashreplace"))
             raise InputError(f"{entry} holds '{name}', a name that is not UTF-8: rename it.") from None
     return found
+
+
+def same_file(paths: Sequence[str]) -> tuple[str, str] | None:
+    """Return the first two paths of this machine that lead to one file, as a link `latest` to a folder makes them."""
+    seen: dict[tuple[int, int], str] = {}
+    for path in paths:
+        # What is not there is said when it is opened.
+        with suppress(OSError):
+            file = os.stat(path)
+            other = seen.setdefault((file.st_dev, file.st_ino), path)
+            if other is not path:
+                return other, path
+    return None

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from partsketch.common.errors import InputError
 from partsketch.common.files import check_path
 from partsketch.sources.files.csv_format import PLAIN, CsvFiles, CsvFormat
-from partsketch.sources.files.filesystems import filesystem_of, listed, reading
+from partsketch.sources.files.filesystems import filesystem_of, listed, reading, same_file
 from partsketch.sources.files.folder_names import Pairs, folders_of, named_folders
 from partsketch.sources.files.lakes import refuse_tables_with_logs
 from partsketch.sources.files.standard_input import NAME, standard_input
@@ -135,6 +135,9 @@ def _found(entries: Sequence[str], tolerant: bool) -> DataFiles:
     repeated = [path for path, count in Counter(paths).items() if count > 1]
     if repeated:
         raise InputError(f"{repeated[0]} is listed more than once: list every file once.")
+    if uris in ({""}, {"file"}) and (same := same_file(paths)):
+        one, two = _short_names(same)
+        raise InputError(f"{one} and {two} are the same file, whose rows would count twice: name it once.")
     names = _short_names(paths)
     formats = [_format_of(path, name) for path, name in zip(paths, names, strict=True)]
     for name, kind in zip(names, formats, strict=True):
