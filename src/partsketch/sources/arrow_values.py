@@ -45,6 +45,10 @@ def as_numbers(column: Any) -> tuple[NDArray[np.generic], BoolArray | None]:
         column = column.cast(pa.float64())
     elif types.is_boolean(column.type):
         column = column.cast(pa.uint8())
+    elif types.is_dictionary(column.type) and not types.is_primitive(column.type.value_type):
+        raise InputError(
+            "A column that held numbers where the formula was fitted has categories of text: make numbers of it."
+        )
     if not column.null_count:
         return column.to_numpy(), None
     null = column.is_null().to_numpy(zero_copy_only=False)

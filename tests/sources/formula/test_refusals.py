@@ -125,6 +125,43 @@ def test_missing_values_name_their_column() -> None:
             columns(open_source(rows, formula=formula))
 
 
+@pytest.mark.parametrize("kind", ["str", "datetime64[s]"])
+@pytest.mark.parametrize("formula", ["fare ~ night + night:C(zone)", "fare ~ C(night)"])
+def test_numbers_that_are_something_else_where_a_model_predicts(formula: str, kind: str) -> None:
+    model = ps.fit(FRAME, formula)
+    with pytest.raises(ps.InputError, match=r"Column 'night' \(.*\) held numbers where the formula was fitted"):
+        model.predict(FRAME.assign(night=FRAME["night"].astype(kind)))
+
+
+def test_categories_of_numbers_are_numbers_where_a_model_predicts() -> None:
+    model = ps.fit(FRAME, "fare ~ C(night)")
+    np.testing.assert_array_equal(
+        model.predict(FRAME.assign(night=FRAME["night"].astype("category"))), model.predict(FRAME)
+    )
+    with pytest.raises(ps.InputError, match="has categories of text: make numbers of it"):
+        model.predict(FRAME.assign(night=FRAME["zone"].astype("category")))
+
+
+def test_predictions_of_absorbed_levels_need_no_target() -> None:
+    model = ps.fit(FRAME, "fare ~ night | zone")
+    rows = FRAME.drop(columns="fare")
+    np.testing.assert_array_equal(model.predict(rows, missing="drop"), model.predict(rows))
+
+
+@pytest.mark.parametrize("weights", ["zone", "pickup"])
+def test_weights_that_are_no_numbers(weights: str) -> None:
+    with pytest.raises(ps.InputError, match=f"Weight column '{weights}' .* is not numeric: name another one"):
+        ps.fit(FRAME, "fare ~ night", weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("levels", "sentence"), [([1], "levels is a mapping"), ({"C(zone)": "ab"}, "a list of distinct")]
+)
+def test_levels_that_are_no_lists(levels: Any, sentence: str) -> None:
+    with pytest.raises(ps.InputError, match=sentence):
+        ps.sketch(FRAME, "fare ~ C(zone)", levels=levels, site="north")
+
+
 def test_data_without_columns() -> None:
     with pytest.raises(ps.InputError, match="The data has no columns"):
         ps.fit(np.empty((80, 0)), "y ~ x")

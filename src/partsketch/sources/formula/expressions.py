@@ -89,6 +89,11 @@ class Expression:
         )
         return tuple(dict.fromkeys(name for _, _, name in found))
 
+    @property
+    def is_column(self) -> bool:
+        """Whether it is a column as it stands."""
+        return isinstance(self.tree, ast.Name)
+
     @cached_property
     def stateful(self) -> tuple[tuple[str, ast.Call], ...]:
         """The calls whose state must be found, under the text that names their state."""

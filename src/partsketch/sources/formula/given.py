@@ -18,6 +18,8 @@ Given = Mapping[str, Sequence[Any]]
 
 def with_given(factors: tuple[Factor, ...], given: Given | None) -> tuple[Factor, ...]:
     """Return the factors with levels and state that were agreed on, or written in the formula itself."""
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError('levels is a mapping from columns to their levels, such as {"colour": ["blue", "red"]}.')
     return tuple(_with_given(factor, given or {}) for factor in factors)
 
 
@@ -70,7 +72,8 @@ def _with_given(factor: Factor, given: Given) -> Factor:
     if levels is None and factor.kind == CATEGORY and len(single) == 1:
         levels = given.get(single[0])
     if factor.kind == CATEGORY and levels is not None:
-        texts = tuple(str(level) for level in levels)
+        # A text would be taken apart into its letters.
+        texts = tuple(str(level) for level in levels) if isinstance(levels, list | tuple) else ()
         if len(set(texts)) != len(texts) or not texts:
             raise InputError(f"The levels of {factor.expression!r} must be a list of distinct texts.")
         factor = replace(factor, levels=texts)

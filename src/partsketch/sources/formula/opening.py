@@ -12,7 +12,7 @@ from partsketch.sources.cluster.remote import ChunkedColumns
 from partsketch.sources.column_source import ColumnSource
 from partsketch.sources.encoding import Encoding
 from partsketch.sources.faults import Missing
-from partsketch.sources.formula.design import CATEGORY, Design
+from partsketch.sources.formula.design import CATEGORY, NUMBER, Design
 from partsketch.sources.formula.given import with_given
 from partsketch.sources.formula.reading import ParsedFormula, left_out_of_all, make_design, parse_formula
 from partsketch.sources.formula.search import find_state
@@ -66,9 +66,27 @@ def open_design(
     """Return the source of a design that is known."""
     design = design if with_targets else design.with_targets(())
     selection = _selection(rows, design, weights, labels)
+    _check_numbers(rows, design)
     texts = tuple(dict.fromkeys((*_texts(rows, selection), *design.text_columns)))
-    _, found, _ = find_state(rows, selection, design.factors, missing, texts)
+    # Rows that are predicted need not have a target, and a row without one is not left out.
+    used = {*design.targets, *(number for term in design.terms for number, _ in term.factors)}
+    factors = tuple(design.factors[number] for number in sorted(used))
+    _, found, _ = find_state(rows, selection, factors, missing, texts)
     return _source(rows, design, selection, texts, found, missing)
+
+
+def _check_numbers(rows: Rows, design: Design) -> None:
+    """Refuse columns that are text or dates here, and were numbers where the design was made."""
+    kinds = {column.name: column for column in rows.columns}
+    for factor in design.factors:
+        plain = factor.kind == NUMBER and factor.is_name
+        plain = plain or (factor.kind == CATEGORY and factor.level_type != "text" and factor.inner.is_column)
+        column = kinds.get(factor.inner.names[0]) if plain else None
+        # Categories may be of numbers, which only their rows tell.
+        if column is not None and column.kind != "number" and column.type_name != "categorical":
+            clue = rows.explain_text(column.name) if column.kind == "text" else ""
+            told = f"'{column.name}' ({column.type_name})" + (f", {clue}," if clue else "")
+            raise InputError(f"Column {told} held numbers where the formula was fitted: make numbers of it.")
 
 
 def _draft(parsed: ParsedFormula) -> Design:
@@ -88,6 +106,9 @@ def _selection(rows: Rows, design: Design, weights: str | None, labels: tuple[st
     for role, name in (("weights", weights), ("", labels[0]), ("", labels[1])):
         if name is not None:
             check_names(names, (name,), role)
+    kinds = {column.name: column for column in rows.columns}
+    if weights is not None and kinds[weights].kind != "number":
+        raise InputError(f"Weight column '{weights}' ({kinds[weights].type_name}) is not numeric: name another one.")
     if rows.row_count == 0:
         raise InputError(f"The data ({rows.description}) has no rows.")
     return Selection(design.feature_columns, design.target_columns, weights, labels[0], clusters=labels[1])
