@@ -106,3 +106,16 @@ def test_webb_weights_have_mean_zero_and_variance_one() -> None:
     # The fourth moment of the weights is 7/6: that is the variance of a square, plus one.
     assert abs((values**2).mean() - 1) < 5 * np.sqrt(1 / 6 / count)
     assert len(np.unique(values)) == 6
+
+
+@pytest.mark.parametrize(
+    ("clusters", "weights", "draws"), [(2, "webb", 18), (2, "rademacher", 2), (7, "rademacher", 64)]
+)
+def test_few_partitions_have_few_different_draws(clusters: int, weights: str, draws: int) -> None:
+    """With two partitions every draw of signs gives the statistic back, and each p-value is zero."""
+    rows = ROWS.assign(g=ROWS["g"] % clusters)
+    model = ps.summarise(rows, ["a", "b", "c", "y"], partition_by="g").fit("y", ["a"], vcov="wild", weights=weights)
+    told = [sentence for sentence in model.record.warnings if "different draws" in sentence]
+    assert len(told) == 1
+    assert f"of {clusters} partitions has {draws} different draws with {weights} weights" in told[0]
+    assert not any("different draws" in sentence for sentence in SUMMARIES.fit("y", vcov="wild").record.warnings)

@@ -200,4 +200,4 @@ def clustered(
     coefficients = coordinates.coefficients(solution.coefficients)[:, number]
     named = question.regression.features
     drawn = wild_bootstrap(scores.basis, scores.values, transformation, coefficients, scale, named, bootstrap)
-    return changed(found, wild=drawn), told
+    return changed(found, wild=drawn), [*told, *bootstrap.too_coarse(count)]

@@ -44,6 +44,10 @@ _TIE = 1e-10
 _FARTHEST = 1e4
 
 
+#: Fewer different draws than these give p-values in steps that are seen.
+_FEW_DRAWS = 100
+
+
 @dataclass(frozen=True)
 class Bootstrap:
     """What is asked of a wild bootstrap: number of draws, kind of weights, seed."""
@@ -59,6 +63,19 @@ class Bootstrap:
             raise InputError(f"weights is {self.weights!r}: choose 'webb' or 'rademacher'.")
         if not isinstance(self.seed, int | np.integer) or not 0 <= self.seed < 2**64:
             raise InputError(f"random_state is {self.seed!r}: give a whole number from 0 to 2⁶⁴ − 1.")
+
+    def too_coarse(self, count: int) -> list[str]:
+        """Return what is to be said where so few partitions have few different draws."""
+        # Draws with all signs turned have the same statistic.
+        different = len(_WEIGHTS[self.weights]) ** min(count, 10) // 2
+        if different >= _FEW_DRAWS:
+            return []
+        finer = "ask for Webb weights, or CRV3" if self.weights == "rademacher" else "ask for CRV3"
+        return [
+            f"The wild bootstrap of {count} partitions has {different} different draws with {self.weights} weights: a "
+            f"p-value of 0 says no more than that it is below {1 / different:.2g}, and intervals are as coarse; "
+            f"{finer}, or summarise with more partitions."
+        ]
 
     def values(self, count: int) -> FloatArray:
         """Return weights of all draws, shape (draws, partitions); every sign vector once where that is not more."""
