@@ -121,3 +121,32 @@ def test_price_of_estimated_noise() -> None:
     assert np.mean(found[1] - found[0]) == pytest.approx(price, rel=0.2)
     # One partition alone has nothing to weigh.
     assert theory.price_of_estimated_noise(rows[:1], np.eye(3), noise[:1]) == pytest.approx(0, abs=1e-12)
+
+
+def test_bounds_refuse_what_they_are_not_of() -> None:
+    """Dependent rows gave a bound that was too low, noise that is none no number, and shapes faults of NumPy."""
+    rng = np.random.default_rng(3)
+    X, S = [rng.standard_normal((20, 3)) for _ in range(2)], [rng.standard_normal((5, 20)) for _ in range(2)]
+    bound, price = theory.least_sketched_excess_loss, theory.price_of_estimated_noise
+    with pytest.raises(InputError, match="sketching matrix 0 has dependent rows"):
+        bound(X, [np.zeros((5, 20)), S[1]])
+    with pytest.raises(InputError, match=r"sketching matrix 1 has shape \(5, 19\) for 20 rows"):
+        bound(X, [S[0], S[1][:, :19]])
+    with pytest.raises(InputError, match="have rank 2 for 3 columns"):
+        bound(X[:1], [S[0][:2]])
+    with pytest.raises(InputError, match="matrices of finite numbers with the same columns"):
+        bound([X[0], X[1][:, :2]], S)
+    with pytest.raises(InputError, match="matrices of finite numbers"):
+        bound([X[0] * np.nan, X[1]], S)
+    for given in (np.nan, [1.0, 2.0, 3.0]):
+        with pytest.raises(InputError, match="one for all or one for each of 2 partitions"):
+            bound(X, S, given)
+    with pytest.raises(InputError, match="2 sketches came with 1 Gram matrices"):
+        theory.least_orthogonal_excess_loss(X, [np.eye(3)])
+    for noise in ([0.0, 1.0], [1.0, 1.0, 1.0]):
+        with pytest.raises(InputError, match="noise_variances must be positive"):
+            price(X, np.eye(3), noise)
+    with pytest.raises(InputError, match="no degrees of freedom"):
+        price(X, np.eye(3), [1.0, 1.0], [0.0, 1.0])
+    with pytest.raises(InputError, match="there are no sketches"):
+        price([], np.eye(3), [])

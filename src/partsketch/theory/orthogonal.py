@@ -105,11 +105,43 @@ def least_sketched_excess_loss(
     matrices = [np.asarray(matrix, dtype=np.float64) for matrix in sketches]
     if len(features) == 0 or len(features) != len(matrices):
         raise InputError(f"{len(features)} designs came with {len(matrices)} sketching matrices: pass one of each.")
-    noise = np.broadcast_to(np.asarray(noise_variances, dtype=np.float64), (len(features),))
-    grams = [design.T @ design for design in features]
-    # With orthonormal rows in place of S_i the fit has the same to choose from, and W is diagonal.
-    rows = [np.linalg.qr(matrix.T)[0].T @ design for matrix, design in zip(matrices, features, strict=True)]
-    return least_orthogonal_excess_loss(rows, grams, noise)
+    _require_matrices("designs", features)
+    rows = []
+    for index, (matrix, design) in enumerate(zip(matrices, features, strict=True)):
+        if matrix.ndim != 2 or matrix.shape[1] != len(design) or not np.isfinite(matrix).all():
+            raise InputError(
+                f"sketching matrix {index} has shape {matrix.shape} for {len(design)} rows: pass finite numbers, one "
+                "column per row of its design."
+            )
+        if np.linalg.matrix_rank(matrix) < min(matrix.shape):
+            raise InputError(f"sketching matrix {index} has dependent rows: leave out those that others give.")
+        # With orthonormal rows in place of S_i the fit has the same to choose from, and W is diagonal.
+        rows.append(np.linalg.qr(matrix.T)[0].T @ design)
+    return least_orthogonal_excess_loss(rows, [design.T @ design for design in features], noise_variances)
+
+
+def _require_matrices(name: str, matrices: Sequence[FloatArray]) -> None:
+    columns = {matrix.shape[1:] for matrix in matrices}
+    if len(columns) != 1 or matrices[0].ndim != 2 or not all(np.isfinite(matrix).all() for matrix in matrices):
+        raise InputError(f"{name} must be matrices of finite numbers with the same columns.")
+
+
+def _noise_of(noise_variances: ArrayLike, count: int) -> FloatArray:
+    """Return one noise variance for each of the sketches."""
+    noise = np.asarray(noise_variances, dtype=np.float64)
+    if noise.shape not in ((), (1,), (count,)) or not (np.isfinite(noise).all() and np.all(noise > 0)):
+        raise InputError(f"noise_variances must be positive, one for all or one for each of {count} partitions.")
+    return np.asarray(np.broadcast_to(noise, (count,)))
+
+
+def _require_rank(rows: Sequence[FloatArray]) -> None:
+    """Refuse sketched features that do not determine all coefficients: no fit to them is unbiased."""
+    rank, columns = int(np.linalg.matrix_rank(np.vstack(rows))), rows[0].shape[1]
+    if rank < columns:
+        raise InputError(
+            f"the sketched features have rank {rank} for {columns} columns: no fit to them is unbiased; use more "
+            "sketch rows, or leave dependent columns out."
+        )
 
 
 def least_orthogonal_excess_loss(
@@ -128,9 +160,11 @@ def least_orthogonal_excess_loss(
     """
     rows = [np.asarray(part, dtype=np.float64) for part in sketched]
     exact: list[FloatArray] = [np.asarray(gram, dtype=np.float64) for gram in grams]
-    noise = np.broadcast_to(np.asarray(noise_variances, dtype=np.float64), (len(rows),))
-    if np.any(noise <= 0):
-        raise InputError("noise_variances must be positive, one per partition.")
+    if len(rows) == 0 or len(rows) != len(exact):
+        raise InputError(f"{len(rows)} sketches came with {len(exact)} Gram matrices: pass one of each.")
+    _require_matrices("sketched features and Gram matrices", [*rows, *exact])
+    _require_rank(rows)
+    noise = _noise_of(noise_variances, len(rows))
     total = np.sum(exact, axis=0)
     inverse = np.linalg.inv(total)
     seen = [part.T @ part for part in rows]
@@ -175,12 +209,18 @@ def price_of_estimated_noise(
     float
         In units of squared loss.
     """
-    noise = np.asarray(noise_variances, dtype=np.float64)
     rows = [np.asarray(part, dtype=np.float64) for part in sketched]
+    if len(rows) == 0:
+        raise InputError("there are no sketches: pass the sketched features of each partition.")
+    _require_matrices("sketched features and gram", [*rows, np.asarray(gram, dtype=np.float64)])
+    _require_rank(rows)
+    noise = _noise_of(noise_variances, len(rows))
     parts = np.stack([part.T @ part / variance for part, variance in zip(rows, noise, strict=True)])
     inverse = np.linalg.inv(parts.sum(axis=0))
     shares = np.einsum("ab,iba->i", inverse, parts)
-    given = np.array([len(part) for part in rows]) - shares if freedom is None else np.asarray(freedom)
+    given = np.array([len(part) for part in rows]) - shares if freedom is None else np.asarray(freedom, np.float64)
+    if given.shape not in ((), (len(rows),)) or not np.all(given > 0):
+        raise InputError("a partition has no degrees of freedom for its noise: use more sketch rows there.")
     measured = inverse @ np.asarray(gram, dtype=np.float64) @ inverse
     moved = np.einsum("ab,iba->i", measured, parts - parts @ inverse @ parts)
     return float(np.sum(2 / given * moved))
