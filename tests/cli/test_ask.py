@@ -224,6 +224,8 @@ def test_inspect_knows_every_file(folder: Path, capsys: pytest.CaptureFixture[st
         (["ask", "rows.psk", "--compare", "list.toml"], "has intercept ['none']: choose common, partition or none"),
         (["ask", "rows.psk", "--compare", "true.toml"], "has alpha True: give a number"),
         (["ask", "rows.psk", "--compare", "none.toml"], "Cannot read none.toml"),
+        (["ask", "rows.psk", "--compare", "pipe"], "Cannot read pipe: it is not an ordinary file"),
+        (["ask", "rows.psk", "--compare", "/dev/zero"], "Cannot read /dev/zero: it is not an ordinary file"),
         (["ask", "rows.psk", "--compare", "bad.toml"], "key 'featurs'"),
         (["ask", "rows.psk", "--compare", "bad.csv"], "no column 'a,b'"),
         (["ask", "rows.psk", "--compare", "bad.csv"], "joined by '+'"),

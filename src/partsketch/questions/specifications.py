@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from partsketch.common.errors import InputError
 from partsketch.common.linalg.blas import one_thread_each
+from partsketch.common.reading import read_at_most
 from partsketch.questions.fit import Question, answer, ask
 from partsketch.questions.many import at_once, solved_together
 from partsketch.questions.wild import Bootstrap
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Between features of a line of CSV: a plus that does not stand in backticks.
 _PLUS = re.compile(r"\+(?=(?:[^`]*`[^`]*`)*[^`]*$)")
+
+_MOST_BYTES = 2**26
 
 _INTERCEPTS = {"common": "common", "partition": "partition", "none": False, "": "common"}
 
@@ -69,9 +72,8 @@ def read_specifications(path: Path, vcov: str = "iid") -> list[Specification]:
     and where wanted name, intercept, alpha and vcov.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+        written = read_at_most(path, _MOST_BYTES, "a list of regressions")
+        text = io.TextIOWrapper(io.BytesIO(written), encoding="utf-8-sig").read()
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not text in UTF-8.") from error
     entries = _from_csv(text, path) if path.suffix.lower() == ".csv" else _from_toml(text, path)
