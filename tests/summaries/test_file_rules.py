@@ -204,6 +204,14 @@ def test_the_second_matrix_is_rounding() -> None:
         Summary.from_bytes(_sealed(json.loads(text), version, numbers.tobytes()))
 
 
+def test_the_header_has_no_byte_order_mark() -> None:
+    text, version, body = _file("gaussian")
+    header = b"\xef\xbb\xbf" + text.encode()
+    data = b"PSKETCH\n" + struct.pack("<II", version, len(header)) + header + body
+    with pytest.raises(InputError, match="its header is not JSON in UTF-8"):
+        Summary.from_bytes(data + hashlib.sha256(data).digest())
+
+
 def test_private_files_have_no_centre() -> None:
     text, _, body = _file("private")
     header = {**json.loads(text), "centre": [0.0, 0.0, 0.0]}
