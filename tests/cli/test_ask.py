@@ -197,6 +197,7 @@ def test_inspect_knows_every_file(folder: Path, capsys: pytest.CaptureFixture[st
     [
         (["ask", "rows.psk", "-t", "q"], "no column 'q'"),
         (["ask", "rows.psk"], "Name a target"),
+        (["ask", "rows.psk", "-t", "y", "-t", "a"], "ask has one target, and 2 are named"),
         (["ask", "none.psk", "-t", "y"], "Cannot read none.psk"),
         (["ask", "rows.psk", "-t", "y", "--ridge", "--lasso"], "not both"),
         (["ask", "rows.psk", "-t", "y", "--ridge"], "10 folds need"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partsketch.cli.options import column_names
+from partsketch.cli.options import column_names, one_target_option
 from partsketch.cli.outputs import check_outputs
 from partsketch.cli.paths import NamedPath
 from partsketch.cli.printing import print_json, say, show, warn
@@ -40,7 +40,7 @@ _TAKES = {
 
 @click.command("ask", epilog="Example: partsketch ask trips.psk --target fare --features distance,night --vcov CRV1")
 @click.argument("files", nargs=-1, required=True)
-@click.option("--target", "--formula", "-t", "target", help="Any column of the files, or a formula 'y ~ a + b'.")
+@one_target_option("Any column of the files, or a formula 'y ~ a + b'.")
 @click.option("--features", "-f", multiple=True, help="Any columns, comma-separated; default: all others.")
 @click.option(
     "--intercept",

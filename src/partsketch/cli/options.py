@@ -121,6 +121,17 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return taking
 
 
+def one_target_option(text: str) -> Decorator:
+    """Return the option of a single target, or of a formula: of two, click would take the last without a word."""
+
+    def only(context: click.Context, option: click.Parameter, named: Sequence[str]) -> str | None:
+        if len(named) > 1:
+            raise InputError(f"{context.info_name} has one target, and {len(named)} are named: ask once for each.")
+        return named[0] if named else None
+
+    return click.option("--target", "--formula", "-t", "target", multiple=True, callback=only, help=text)
+
+
 def column_names(features: Sequence[str]) -> list[str] | None:
     """Return the names that were given, or None: an option may be repeated, and hold several, separated by commas."""
     names = [name.strip() for text in features for name in text.split(",") if name.strip()]
