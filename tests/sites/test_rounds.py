@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -315,3 +316,17 @@ def test_errors_of_predictions_after_rounds_are_nearly_those_of_exact_least_squa
     share = rounds.model.prediction_errors(rows) / ps.fit(rows, "y").prediction_errors(rows)
     # Sketches of 60 rows know the Gram matrix to 1/√60 = 13%, three times that is allowed.
     assert np.abs(share - 1).max() < 0.4
+
+
+def test_answers_in_memory_are_checked_as_files_are() -> None:
+    rng = np.random.default_rng(4)
+    table = pa.table({"a": rng.normal(size=200), "y": rng.normal(size=200)})
+    rounds = ps.Rounds.begin([ps.sketch(table, "y", site="north", sketch_size=20, random_state=1)])
+    answer = ps.answer(rounds.question, table, site="north")
+    for changed in ({"gradient": np.full((2, 1), np.nan)}, {"losses": np.array([np.nan])}):
+        with pytest.raises(ps.InputError, match="answer of 'north' holds a gradient or a loss that is no number"):
+            rounds.step([replace(answer, **changed)])
+    # One site has one answer, in a list or not.
+    np.testing.assert_array_equal(rounds.step(answer).model.coefficients, rounds.step([answer]).model.coefficients)
+    with pytest.raises(ps.InputError, match=r"Cannot read nowhere\.psa"):
+        rounds.step("nowhere.psa")

@@ -56,6 +56,8 @@ def check_answers(
             raise InputError(f"{where} has another round or other columns than its question: have it made again.")
         if answer.losses is not None and len(answer.losses) != len(question.targets):
             raise InputError(f"{where} has {len(answer.losses)} losses for {len(question.targets)} targets.")
+        if not np.isfinite(answer.gradient).all() or not (answer.losses is None or np.all(answer.losses >= 0)):
+            raise InputError(f"{where} holds a gradient or a loss that is no number: have it made again.")
         found[answer.place] = answer
     missing = [place for place in question.sites if place not in found]
     if missing:

@@ -106,20 +106,21 @@ class Rounds:
         """What the sketches say of the metric in which steps are made."""
         return Preconditioner.of(self._fit)
 
-    def step(self, answers: Sequence[Answer | str | PathLike[str]]) -> Rounds:
+    def step(self, answers: Answer | str | PathLike[str] | Sequence[Answer | str | PathLike[str]]) -> Rounds:
         """Take the answers of all sites to the open question; the next question is then open.
 
         Parameters
         ----------
         answers
-            Answers, or paths of answer files, one for each site.
+            Answers, or paths of answer files, one for each site; one alone for one site.
 
         Returns
         -------
         Rounds
             With a better model, its certificate, and the next question.
         """
-        read = [entry if isinstance(entry, Answer) else Answer.load(entry) for entry in answers]
+        entries = [answers] if isinstance(answers, Answer | str | PathLike) else answers
+        read = [entry if isinstance(entry, Answer) else Answer.load(entry) for entry in entries]
         given = check_answers(self.named, self.question, read, self.preconditioner.standard)
         if self.answers:
             check_history(self.answers[-1], given, self.questions[-2:])
