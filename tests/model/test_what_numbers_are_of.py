@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,19 @@ def test_intervals_of_aliased_columns_are_not_for_the_true_coefficients() -> Non
     assert "apart" not in _plain(ps.fit(rows, "y", ["x", "z", "nothing", "same"]).summary())
     dummies = rows.assign(even=np.arange(200) % 2, odd=(np.arange(200) + 1) % 2)
     assert "of the intercept, 'even' and 'odd' apart" in _plain(ps.fit(dummies, "y", ["z", "even", "odd"]).summary())
+
+
+def test_a_test_of_aliased_columns_says_that_it_is_of_the_least_norm() -> None:
+    x, z, e = np.random.default_rng(0).normal(size=(3, 200))
+    rows = np.column_stack([x, z, z, x + z + e])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ps.fit(rows, target="x3", method="exact")
+    with pytest.warns(ps.PartsketchWarning, match="coefficients of 'x1' and 'x2' apart, and the test is on 'x1'"):
+        model.test("x1 = 1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.test("x0 = 1")
 
 
 def test_a_loss_below_what_sketches_show_is_no_negative_share(tmp_path: Path) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from partsketch.common.cluster_names import split_names
+from partsketch.common.errors import PartsketchWarning
 from partsketch.model.sentences import listed
 from partsketch.summaries.tasks import INTERCEPT
 
@@ -59,11 +65,29 @@ def _not_told_apart(model: Model) -> list[str]:
     shared = [alias for alias in model.record.aliased if any(other != INTERCEPT for other in alias[1])]
     if not shared:
         return []
-    names = dict.fromkeys(name for column, others in shared for name in (*others, column))
+    names = listed(_aliased_together(shared))
     return [
-        f"The rows do not tell the coefficients of {listed(list(names))} apart: their errors, tests and intervals are "
+        f"The rows do not tell the coefficients of {names} apart: their errors, tests and intervals are "
         "those of the solution of least norm, and the true coefficients may be others."
     ]
+
+
+def _aliased_together(aliased: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
+    return list(dict.fromkeys(name for column, others in aliased for name in (*others, column)))
+
+
+def warn_of_restrictions(model: Model, matrix: NDArray[np.float64]) -> None:
+    """Warn that a test is on coefficients which the rows do not tell apart."""
+    shared = _aliased_together(model.record.aliased)
+    used = [name for name, column in zip(model.column_names, matrix.T, strict=True) if column.any() and name in shared]
+    if used:
+        warnings.warn(
+            f"The rows do not tell the coefficients of {listed(shared)} apart, and the test is on {listed(used)}: it "
+            "is of the solution of least norm, and says something of the true coefficients only where all solutions "
+            "have the same restricted sums. Leave aliased columns out and fit again.",
+            PartsketchWarning,
+            stacklevel=4,
+        )
 
 
 def fits_without_residuals(model: Model, number: int) -> bool:

@@ -13,6 +13,7 @@ from partsketch.common.errors import InputError
 from partsketch.common.shown import ShownAsText
 from partsketch.common.student import half_width, p_values
 from partsketch.common.units import p_value_phrase
+from partsketch.model.assumptions import warn_of_restrictions
 from partsketch.model.held import lengths, no_covariance
 from partsketch.model.kept_intervals import KeptIntervals
 from partsketch.model.restrictions import read_restrictions
@@ -172,7 +173,7 @@ def tested(model: Model, restrictions: str | Model, of: str, target: str | None)
     inference = model.inferences[number]
     if of == TRUTH:
         inference.errors_of("model")
-    if of == TRUTH:
+        warn_of_restrictions(model, matrix)
         return tested_in(model, number, matrix, values, spread.freedom)
     covariance = inference.around_exact.covariance
     if covariance is None:
