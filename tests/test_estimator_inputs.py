@@ -214,3 +214,10 @@ def test_masked_values_are_never_taken_for_numbers() -> None:
     for name, call in calls.items():
         with pytest.raises(InputError, match=f"^{name.split()[0]} is a masked array: fill its missing values"):
             call()
+
+
+@pytest.mark.parametrize("given", ["no", 2, None])
+def test_an_intercept_is_asked_for_in_so_many_words(given: Any) -> None:
+    X, y = data()
+    with pytest.raises(InputError, match=r"fit_intercept is .*: give True or False"):
+        SketchedRegression(fit_intercept=given).fit(X, y)

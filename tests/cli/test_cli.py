@@ -275,6 +275,11 @@ def test_prediction_into_an_unknown_format(data: Path, tmp_path: Path, capsys: p
     assert "predictions.xlsx" in refused(capsys, "predict", model, data, "--output", tmp_path / "predictions.xlsx")
 
 
+def test_a_coverage_without_intervals_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["predict", "no.json", "no.csv", "-o", "no.parquet", "--level", "0.9"]) == 2
+    assert "--level is of intervals: give --interval" in capsys.readouterr().err
+
+
 def test_a_new_process_is_silent_in_a_pipe_and_exits_with_two(data: Path, tmp_path: Path) -> None:
     good = subprocess.run(
         [sys.executable, "-m", "partsketch", "fit", str(data), "--target", "y", "--seed", "1"],

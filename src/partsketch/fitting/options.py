@@ -57,6 +57,8 @@ class FitOptions:
     @classmethod
     def made_of(cls, keywords: FitKeywords) -> Self:
         """Return the options that keywords ask for, checked, with a seed that is known."""
+        if keywords.fit_intercept not in (True, False):
+            raise InputError(f"fit_intercept is {keywords.fit_intercept!r}: give True or False.")
         same = {field.name: getattr(keywords, field.name) for field in fields(cls) if field.name != "seed"}
         own = {
             "fit_intercept": bool(keywords.fit_intercept),
