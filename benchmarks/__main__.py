@@ -72,6 +72,8 @@ def measure_accuracy(quick: bool, command: str, only: list[str]) -> None:
     if not only:
         save({**found, **running.run(quick)}, path)
         return
+    if not path.exists():
+        raise SystemExit("Parts of accuracy are saved beside the others: measure all of them once, without --only.")
     saved = json.loads(path.read_text())
     origins = {**saved.get("origins", {}), **dict.fromkeys(only, found)}
     save({**saved, **running.run_parts(quick, only), "origins": origins}, path)

@@ -32,11 +32,15 @@ def run(quick: bool) -> dict[str, Any]:
 
 
 def run_parts(quick: bool, names: list[str]) -> dict[str, Any]:
-    """Return how often certificates and intervals hold, for parts of `COVERAGES`."""
-    if unknown := [name for name in names if name not in COVERAGES]:
-        raise SystemExit(f"unknown part {unknown[0]!r}: choose from {', '.join(COVERAGES)}")
-    found = {}
+    """Return digits, and how often certificates and intervals hold, for parts of both."""
+    digits = {"nist": _nist, "designs": _designs}
+    known = {**digits, **COVERAGES}
+    if unknown := [name for name in names if name not in known]:
+        raise SystemExit(f"unknown part {unknown[0]!r}: choose from {', '.join(known)}")
+    found: dict[str, Any] = {name: measure() for name, measure in digits.items() if name in names}
     for name in names:
+        if name in digits:
+            continue
         draws = 20 if quick else DRAWS.get(name, 1000)
         print(f"accuracy / {name}: {draws} draws a line", flush=True)
         found[name] = [asdict(row) for row in COVERAGES[name](draws)]
