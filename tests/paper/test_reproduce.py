@@ -212,6 +212,14 @@ def test_output_that_is_a_file_is_refused(tmp_path: Path) -> None:
         CliRunner().invoke(command, ["--output", str(tmp_path / "file")], catch_exceptions=False)
 
 
+def test_a_page_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("mine")
+    with pytest.raises(InputError, match=r"its index\.html is of no study"):
+        CliRunner().invoke(command, ["--output", str(tmp_path), "--only", "table-1"], catch_exceptions=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
+    assert (tmp_path / "index.html").read_text() == "mine"
+
+
 def test_without_matplotlib_one_sentence_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=re.escape('pip install "partsketch[report]"')):

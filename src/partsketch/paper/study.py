@@ -99,6 +99,10 @@ def run_study(
     units = chosen_units(settings, places.data_home, only)
     raw = places.output / "raw"
     check_path(places.output)
+    if (places.output / "index.html").exists() and not raw.exists():
+        raise InputError(
+            f"Cannot write to {places.output}: its index.html is of no study, and would be lost; choose another folder."
+        )
     try:
         make_folder(raw)
     except OSError as error:
