@@ -123,7 +123,7 @@ def test_partitions_may_be_short_where_their_sketches_are_not(kind: str, weighti
         claims.append(model.certificate.relative_excess_loss or 0.0)
     assert np.mean(losses) == pytest.approx(8 / (3 * 32 - 9), abs=0.055)
     if weighting == "information":
-        assert "too few to show its noise" in model.record.reasons["weighting"]
+        assert "too few rows to show its noise" in model.record.reasons["weighting"]
         assert model.certificate.kind == "unavailable"
     else:
         assert np.mean(claims) == pytest.approx(np.mean(losses), rel=0.6)
