@@ -273,3 +273,21 @@ def test_tables_files_and_commands_say_what_intervals_are_for(
     assert np.array_equal(again.conf_int(of="exact"), rows)
     assert said["truth"]["coefficients"] != said["exact"]["coefficients"]
     assert again.test("x = 2", of="exact").df == (1, 8 * ((again.record.sketch_size or 0) - 2))
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_averages_of_columns_that_nearly_determine_one_another(partitions: int) -> None:
+    """The sum of squared factors has no digits left, or no inverse: the factors have them."""
+    rng = np.random.default_rng(8)
+    plain = [np.column_stack([rng.normal(size=(20, 2)), rng.normal(size=20)]) for _ in range(partitions)]
+    # A power of two: the change of columns is exact but for the last of 53 - 30 digits, 1e-7.
+    gap = 2.0**-30
+    near = [np.column_stack([rows[:, 0], rows[:, 0] + gap * rows[:, 1], rows[:, 2]]) for rows in plain]
+    # b x + c (x + gap z) has the slopes b + c of x and gap c of z.
+    back = np.array([[1, -1 / gap], [0, 1 / gap]])
+    of_plain, of_near = (
+        partition_covariance_around_exact(moments_of_parts(parts, [200] * partitions, "gaussian"))
+        for parts in read_all([plain, near])
+    )
+    expected = back @ of_plain.matrix @ back.T
+    np.testing.assert_allclose(of_near.matrix, expected, rtol=1e-6)

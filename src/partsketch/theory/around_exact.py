@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partsketch.common.errors import InputError
+from partsketch.common.linalg.blas import triangular_inverse
 from partsketch.common.linalg.helpers import shared_map
 from partsketch.common.sketch_law import SketchLaw
 from partsketch.theory.approximations import rotation_rows
@@ -28,6 +29,9 @@ from partsketch.theory.stacked_certificate import unlike_covariance
 from partsketch.theory.stacking import StackedFit
 from partsketch.theory.turned_grams import parts_of
 from partsketch.theory.weights import SketchWeights, given_weights
+
+#: Of a Gram matrix in units of its columns: the inverse of a larger one has fewer than eight digits.
+_LARGEST_INVERSE = 1e8
 
 
 def whole_covariance_around_exact(
@@ -124,20 +128,50 @@ def partition_covariance_around_exact(
     chosen = weights if isinstance(weights, SketchWeights) else given_weights(moments, weights)
     grams = np.stack([part.gram for part in moments.sketches])
     grams /= moments.inverse_scales[:, None, None]
-    pooled = np.linalg.inv(grams.sum(axis=0))
+    pooled, pooled_root = _pooled_inverse(moments, grams)
     noise = moments.losses / np.maximum(moments.row_counts - moments.ranks, 1.0)
     terms = np.empty_like(grams)
 
     def add_terms(some: slice) -> None:
         inverses = np.stack([root @ root.T for root in moments.inverse_roots[some]])
         sketching = inverses * (chosen.squared_loss_products * moments.noise_factors)[some, None, None]
-        away = chosen.values[some, None, None] * inverses - pooled
-        terms[some] = sketching + noise[some, None, None] * (away @ grams[some] @ away.transpose(0, 2, 1))
+        if pooled_root is None:
+            away = chosen.values[some, None, None] * inverses - pooled
+            differing = away @ grams[some] @ away.transpose(0, 2, 1)
+        else:
+            differing = np.stack([differing_of(number, pooled_root) for number in range(len(grams))[some]])
+        terms[some] = sketching + noise[some, None, None] * differing
+
+    def differing_of(number: int, pooled_root: FloatArray) -> FloatArray:
+        # Products of factors, which are orthogonal or nearly so, before they meet an inverse: nothing large cancels.
+        half = moments.sketches[number].root / math.sqrt(moments.inverse_scales[number])
+        own = moments.inverse_roots[number]
+        away = chosen.values[number] * ((half @ own) @ own.T) - (half @ pooled_root) @ pooled_root.T
+        return np.asarray(away.T @ away)
 
     shared_map(add_terms, parts_of(len(grams), grams.shape[-1]))
     # The square of an estimate with f degrees of freedom is too large by (f + 2)/f.
     freedom = satterthwaite(terms, moments.sizes - moments.ranks + 2)
     return CoefficientCovariance(terms.sum(axis=0), freedom, moments.noise_variance)
+
+
+def _pooled_inverse(moments: SketchMoments, grams: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    """Return the inverse of the sum of Gram matrices; with a root of it, from factors, where squares lose digits."""
+    total = grams.sum(axis=0)
+    sizes = np.sqrt(np.diagonal(total))
+    try:
+        inverse = np.linalg.inv(total / np.outer(sizes, sizes))
+        if np.linalg.norm(inverse) < _LARGEST_INVERSE:
+            return np.asarray(inverse / np.outer(sizes, sizes)), None
+    except np.linalg.LinAlgError:
+        pass
+    parts = zip(moments.sketches, np.sqrt(moments.inverse_scales), strict=True)
+    rows = np.vstack([part.root / (scale * sizes) for part, scale in parts])
+    try:
+        root = triangular_inverse(np.asarray(np.linalg.qr(rows, mode="r"))) / sizes[:, None]
+    except np.linalg.LinAlgError as error:
+        raise InputError("columns nearly determine one another, and rounding hides what sketches add.") from error
+    return root @ root.T, root
 
 
 def sampled_covariance_around_exact(samples: Sequence[RowSample]) -> CoefficientCovariance:
