@@ -27,7 +27,7 @@ from partsketch.model.certificate_estimates import (
 from partsketch.model.inference import exact_rows
 from partsketch.model.moments import FitMoments
 from partsketch.model.regression import Combination, Regression
-from partsketch.model.sentences import LESS_THAN_SHOWN
+from partsketch.model.sentences import LESS_THAN_SHOWN, hidden_loss
 from partsketch.summaries.summary import Summary
 from partsketch.theory.certificate import CertificateEstimate
 from partsketch.theory.confidence import ConfidenceDistribution
@@ -168,7 +168,7 @@ def _of_exact(combination: Combination, row_count: int, target: int) -> Certific
         noise_variance=loss / freedom if freedom > 0 else None,
         heterogeneity=None,
         reason="the fit is exact least squares",
-        sentence="The fit is exact least squares: it loses nothing.",
+        sentence=f"The fit is exact least squares: it loses nothing{hidden_loss(solution)}.",
         confidence=ConfidenceDistribution("point", (0.0,)),
         relative_confidence=ConfidenceDistribution("point", (0.0,)),
     )

@@ -83,6 +83,12 @@ def alias_warnings(solutions: Sequence[Solution], columns: int, mean_weight: flo
     ]
 
 
+def hidden_loss(solution: Solution) -> str:
+    """Say that a column may differ from a sum of others by less than its digits: nobody knows."""
+    doubtful = any(other != INTERCEPT for alias in solution.aliased for other in alias.others)
+    return " beyond what rounding hides of aliased columns" if doubtful else ""
+
+
 def left_out_warnings(left_out: Sequence[PartitionLeftOut], kept: int, most: int = 3) -> list[str]:
     """Name the partitions that a model does not know, and say why."""
     if not left_out:
